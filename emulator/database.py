@@ -1,0 +1,120 @@
+"""The SQLite file (or memory) under both engines.
+
+Theory of operation. An engine is single-threaded: each of its operations runs to its end on the event loop, so no
+two ever interleave and SQLite sees one connection. What costs time is SQLite's own COMMIT, so writes are grouped:
+the first write in a turn of the event loop opens a transaction, and the next turn commits it. An answer is sent only
+after `settled()`: whatever it tells of, its own write or one it merely read, is then in the file. A process killed at
+any moment therefore loses nothing that it acknowledged, and shows nothing that it later forgets.
+
+The file is in WAL mode with synchronous=NORMAL: a killed process loses nothing; a power cut may take the last commits
+but never damages the file.
+
+In memory there is nothing to survive, so `settled()` returns at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+class DatabaseLocked(RuntimeError):
+    """Another process has this data directory open."""
+
+
+class Database:
+    def __init__(self, path: Path | None, schema: str) -> None:
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        self._durable = path is not None
+        # check_same_thread is off because tests and tools may build an engine in one thread and run it in another;
+        # it is never used from two at once.
+        self._connection = sqlite3.connect(
+            path or ":memory:", isolation_level=None, check_same_thread=False, cached_statements=512
+        )
+        self._open_group: asyncio.Future[None] | None = None
+        execute = self._connection.execute
+        execute("PRAGMA foreign_keys=OFF")
+        execute("PRAGMA temp_store=MEMORY")
+        execute("PRAGMA cache_size=-65536")
+        if path is not None:
+            try:
+                execute("PRAGMA busy_timeout=0")
+                execute("PRAGMA locking_mode=EXCLUSIVE")
+                execute("PRAGMA journal_mode=WAL")
+                execute("PRAGMA synchronous=NORMAL")
+                execute("BEGIN IMMEDIATE")
+                execute("COMMIT")
+            except sqlite3.OperationalError as error:
+                self._connection.close()
+                if "locked" in str(error):
+                    raise DatabaseLocked(f"{path} is in use by another process") from None
+                raise
+        else:
+            execute("PRAGMA journal_mode=MEMORY")
+            execute("PRAGMA synchronous=OFF")
+        self._connection.executescript(schema)
+        # Bound once: these two are the hottest calls of an engine.
+        self.execute = self._connection.execute
+        self.executemany = self._connection.executemany
+
+    def rows(self, sql: str, parameters: Iterable[Any] = ()) -> list[Any]:
+        return self._connection.execute(sql, tuple(parameters)).fetchall()
+
+    def row(self, sql: str, parameters: Iterable[Any] = ()) -> Any | None:
+        return self._connection.execute(sql, tuple(parameters)).fetchone()
+
+    @contextmanager
+    def atomic(self) -> Iterator[None]:
+        """All of the writes inside, or none of them."""
+        self._join_group()
+        self.execute("SAVEPOINT one")
+        try:
+            yield
+        except BaseException:
+            self.execute("ROLLBACK TO one")
+            self.execute("RELEASE one")
+            raise
+        self.execute("RELEASE one")
+
+    def _join_group(self) -> None:
+        if not self._durable or self._open_group is not None:
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return  # no loop, no group: the outermost savepoint commits by itself
+        self.execute("BEGIN")
+        self._open_group = loop.create_future()
+        # Whoever awaits it is told; when nobody does, a failed group is not also an unhandled error.
+        self._open_group.add_done_callback(lambda future: future.exception())
+        loop.call_soon(self._commit_group)
+
+    def _commit_group(self) -> None:
+        group = self._open_group
+        if group is None:
+            return
+        self._open_group = None
+        try:
+            self.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._connection.in_transaction:
+                self.execute("ROLLBACK")
+            if not group.done():
+                group.set_exception(error)
+            return
+        if not group.done():
+            group.set_result(None)
+
+    async def settled(self) -> None:
+        """Returns when everything written so far is in the file."""
+        if self._open_group is not None:
+            await asyncio.shield(self._open_group)
+
+    def close(self) -> None:
+        self._commit_group()
+        self._connection.close()

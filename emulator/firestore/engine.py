@@ -1,0 +1,291 @@
+"""The document engine: reads, queries and commits, each one synchronous step on one thread.
+
+Theory of operation. SQLite holds the truth; nothing is cached that could disagree with it. A commit is decided purely
+(`writes.py`) over drafts of the documents it names, then stored in one SQLite savepoint with its index entries and
+the events it causes, so a crash leaves all of it or none of it. Commit times grow strictly, also over restarts and when
+the machine's clock steps back. Who may commit when another transaction has read is decided before, in
+`transactions.py`; the engine itself never waits.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from emulator.firestore import keys, plan
+from emulator.firestore.fields import project
+from emulator.firestore.history import History
+from emulator.firestore.indexes import IndexRules
+from emulator.firestore.names import Location
+from emulator.firestore.protos import Document, Proto, WriteResult
+from emulator.firestore.query import Query, satisfies
+from emulator.firestore.storage import Storage, location_of
+from emulator.firestore.times import Clock, micros_at, micros_of, set_stamp, system_clock
+from emulator.firestore.values import check_document_size
+from emulator.firestore.writes import CheckedWrite, DraftState, apply_write
+from emulator.rpc.errors import invalid_argument
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One document before and after a commit; never equal."""
+
+    location: Location
+    old: Proto | None
+    new: Proto | None
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """A commit decided and not yet stored. It holds for as long as nothing else is committed."""
+
+    drafts: dict[Location, DraftState]
+    transform_results: list[list[Proto]]
+    documents_of_writes: list[Location]
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    commit_micros: int
+    results: list[Proto]
+
+
+Observer = Callable[[Sequence[Change], int], None]
+
+
+class Engine:
+    def __init__(
+        self, path: Path | None = None, clock: Clock = system_clock, index_rules: IndexRules | None = None
+    ) -> None:
+        self.storage = Storage(path)
+        self.index_rules = index_rules
+        self._clock = clock
+        self._last_micros = self.storage.last_commit_micros()
+        self.history = History(self.now_micros())
+        self.inside_commit: list[Observer] = []
+        """Called inside the commit: what they write is stored with it or not at all."""
+        self.after_commit: list[Observer] = []
+        """Called when the commit is decided for good."""
+
+    def now_micros(self) -> int:
+        """A time at which everything committed so far is visible."""
+        return max(micros_at(self._clock()), self._last_micros)
+
+    async def settled(self) -> None:
+        await self.storage.database.settled()
+
+    def close(self) -> None:
+        self.storage.close()
+
+    # --- reads -------------------------------------------------------------------------------------------------------
+
+    def get(self, location: Location, at_micros: int | None = None) -> Proto | None:
+        if at_micros is not None:
+            changed, state = self.history.state_at(location, at_micros)
+            if changed:
+                return None if state is None else Document.FromString(state)
+        data = self.storage.get(keys.name_key(location))
+        return None if data is None else Document.FromString(data)
+
+    def run(self, query: Query, at_micros: int | None = None) -> list[Proto]:
+        """The result in order, with limit and offset applied; projection too."""
+        self._check_indexes(query)
+        if query.limit == 0:
+            return []
+        stop = None if query.limit is None else query.offset + query.limit
+        found: list[Proto] = []
+        documents = self._matching(query, stop) if at_micros is None else self._matching_at(query, at_micros)
+        for document in documents:
+            found.append(document)
+            if len(found) == stop:
+                break
+        found = found[query.offset :]
+        if query.projection is None:
+            return found
+        return [project(document, query.projection) for document in found]
+
+    def count(self, query: Query, up_to: int | None, at_micros: int | None = None) -> int:
+        """How many documents `run` would return, at most `up_to`; without reading them where the index decides."""
+        scans = list(plan.scans(query))
+        limits = [bound for bound in (query.limit, up_to) if bound is not None]
+        limit = min(limits, default=None)
+        if at_micros is not None or len(scans) > 1 or any(s.residual for s in scans) or _needs_ancestor_check(query):
+            found = len(self.run(query, at_micros))
+            return found if limit is None else min(found, limit)
+        self._check_indexes(query)
+        if not scans:
+            return 0
+        counted = self.storage.count(scans[0], None if limit is None else query.offset + limit)
+        return max(0, counted - query.offset)
+
+    def _check_indexes(self, query: Query) -> None:
+        if self.index_rules is not None:
+            self.index_rules.check(query)
+
+    def _matching(self, query: Query, stop: int | None) -> Iterator[Proto]:
+        scans = list(plan.scans(query))
+        if len(scans) == 1:
+            for _, document in self._filtered(query, scans[0], stop):
+                yield document
+            return
+        streams = [self._filtered(query, scan, None) for scan in scans]
+        backwards = query.orders[-1].descending
+        last: bytes | None = None
+        for position, document in heapq.merge(*streams, key=lambda item: item[0], reverse=backwards):
+            # Positions end with the name: equal ones are one document, found by two alternatives.
+            if position != last:
+                last = position
+                yield document
+
+    def _filtered(self, query: Query, scan: plan.Scan, stop: int | None) -> Iterator[tuple[bytes, Proto]]:
+        check_ancestor = _needs_ancestor_check(query)
+        if not scan.residual and not check_ancestor:
+            for position, data in self.storage.scan(scan, stop):
+                yield position, Document.FromString(data)
+            return
+        for position, data in self.storage.scan(scan, None):
+            document = Document.FromString(data)
+            location = location_of(document)
+            if (not check_ancestor or query.covers(location)) and satisfies(document, location, scan.residual):
+                yield position, document
+
+    def _matching_at(self, query: Query, at_micros: int) -> Iterator[Proto]:
+        """As `_matching`, at an earlier time: what has changed since is replaced by what it was."""
+        changed = {location for location in self.history.changed_since(at_micros) if query.covers(location)}
+        if not changed:
+            yield from self._matching(query, None)
+            return
+        positioned: list[tuple[bytes, Proto]] = []
+        for document in self._matching(query, None):
+            location = location_of(document)
+            if location not in changed:
+                positioned.append((query.position(location, document) or b"", document))
+        for location in changed:
+            document = self.get(location, at_micros)
+            if document is not None and query.matches(location, document):
+                positioned.append((query.position(location, document) or b"", document))
+        for _, document in sorted(positioned, key=lambda item: item[0]):
+            yield document
+
+    def child_collections(self, parent: Location) -> Iterator[str]:
+        """The ids of the collections below a document or the root, also those that hold only deeper documents."""
+        yield from self._children(keys.name_key(parent), len(parent.segments))
+
+    def child_documents(self, collection: Location) -> Iterator[Location]:
+        """The documents of a collection in name order, also those that do not exist but have documents below them."""
+        for name in self._children(keys.name_key(collection), len(collection.segments)):
+            yield collection.child(name)
+
+    def _children(self, prefix: bytes, depth: int) -> Iterator[str]:
+        lower, upper = prefix + b"\x00", prefix + keys.AFTER
+        while (found := self.storage.first_below(lower, upper)) is not None:
+            segment = keys.split_segments(found)[depth]
+            yield segment
+            lower = prefix + keys.segment_key(segment) + keys.AFTER
+
+    # --- writes ------------------------------------------------------------------------------------------------------
+
+    def draft(self, writes: Sequence[CheckedWrite]) -> Drafted:
+        """Decides a commit against what is stored now. Raises what a precondition that does not hold is refused with."""
+        drafts: dict[Location, DraftState] = {}
+        results: list[list[Proto]] = []
+        request_micros = self.now_micros()
+        for index, write in enumerate(writes):
+            draft = drafts.get(write.location)
+            if draft is None:
+                stored = self.get(write.location)
+                draft = drafts[write.location] = DraftState(stored=stored, current=stored)
+            draft.write_indexes.append(index)
+            results.append(apply_write(write, draft, request_micros))
+        return Drafted(drafts, results, [write.location for write in writes])
+
+    def store(self, drafted: Drafted) -> Committed:
+        """Stores a commit that was drafted since the last one."""
+        commit_micros = max(micros_at(self._clock()), self._last_micros + 1)
+        changes: list[Change] = []
+        updated: dict[Location, int | None] = {}
+        with self.storage.database.atomic():
+            for location, draft in drafted.drafts.items():
+                change = self._store_one(location, draft, commit_micros)
+                if change is not None:
+                    changes.append(change)
+                updated[location] = None if draft.current is None else micros_of(draft.current.update_time)
+            if changes:
+                self.storage.set_last_commit_micros(commit_micros)
+            for observer in self.inside_commit:
+                observer(changes, commit_micros)
+        self._last_micros = commit_micros
+        for change in changes:
+            old = None if change.old is None else change.old.SerializeToString()
+            self.history.record(change.location, commit_micros, old)
+        self.history.forget(commit_micros)
+        if changes:
+            for observer in self.after_commit:
+                observer(changes, commit_micros)
+        results = []
+        for location, transform_results in zip(drafted.documents_of_writes, drafted.transform_results, strict=True):
+            result = WriteResult(transform_results=transform_results)
+            micros = updated[location]
+            if micros is not None:
+                set_stamp(result.update_time, micros)
+            results.append(result)
+        return Committed(commit_micros, results)
+
+    def _store_one(self, location: Location, draft: DraftState, commit_micros: int) -> Change | None:
+        old, new = draft.stored, draft.current
+        key = keys.name_key(location)
+        if new is None:
+            if old is None:
+                return None
+            self.storage.delete(location, key, old)
+            return Change(location, old, None)
+        if old is not None and not draft.was_deleted:
+            new.create_time.CopyFrom(old.create_time)
+            new.update_time.CopyFrom(old.update_time)
+            if new.SerializeToString(deterministic=True) == self.storage.get(key):
+                return None  # a write that changes nothing does not move the update time
+        else:
+            set_stamp(new.create_time, commit_micros)
+        set_stamp(new.update_time, commit_micros)
+        data = new.SerializeToString(deterministic=True)
+        check_document_size(new, len(data))
+        self.storage.put(location, key, old, new, data)
+        return Change(location, old, new)
+
+    def clear(self, database: str) -> None:
+        """Deletes every document of a database, and reports each as deleted."""
+        prefix = keys.database_key(database)
+        changes = [
+            Change(location_of(document), document, None)
+            for (data,) in self.storage.database.rows(
+                "SELECT data FROM documents WHERE key>=? AND key<? ORDER BY key", (prefix, prefix + keys.AFTER)
+            )
+            for document in [Document.FromString(data)]
+        ]
+        self._last_micros = max(micros_at(self._clock()), self._last_micros + 1)
+        with self.storage.database.atomic():
+            self.storage.clear(prefix)
+            self.storage.set_last_commit_micros(self._last_micros)
+            for observer in self.inside_commit:
+                observer(changes, self._last_micros)
+        self.history.clear(self._last_micros)
+        if changes:
+            for observer in self.after_commit:
+                observer(changes, self._last_micros)
+
+    def check_read_time(self, stamp: Proto) -> int:
+        """A read time a client asks for, in microseconds."""
+        if stamp.nanos % 1000:
+            raise invalid_argument("timestamp cannot have more than microseconds precision")
+        micros = micros_of(stamp)
+        if micros > self.now_micros():
+            raise invalid_argument("The requested 'read_time' cannot be in the future.")
+        self.history.check(micros)
+        return micros
+
+
+def _needs_ancestor_check(query: Query) -> bool:
+    """Only a query over descendants of one document: its shape spans the whole database."""
+    return query.descendants and bool(query.parent.segments)

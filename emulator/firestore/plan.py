@@ -1,0 +1,179 @@
+"""From a query to index scans: a query costs what it returns, not what its collection holds.
+
+A **shape** is what an index is kept for: a collection id, whether it spans all collections of that id, the fields
+compared for equality, and the fields ordered by. The entry of a document in a shape is one key:
+
+    scope · equal fields · ordered fields · name
+
+so each alternative of a query is one contiguous range of one shape, already in the order asked for. Shapes are made
+when a query first needs them and kept up to date by every write from then on: a field that nobody asks about costs
+nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+
+from emulator.firestore import keys
+from emulator.firestore.fields import NAME_PATH, FieldPath, get_field
+from emulator.firestore.names import Location
+from emulator.firestore.protos import Proto
+from emulator.firestore.query import Bound, Conjunction, Op, Predicate, Query
+
+EQUAL, CONTAINS, ASCENDING, DESCENDING = "equal", "contains", "ascending", "descending"
+
+Part = tuple[FieldPath, str]
+
+_NULL_KEY = bytes([keys.NULL])
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    collection_id: str | None
+    descendants: bool
+    parts: tuple[Part, ...]
+
+    def definition(self) -> str:
+        return json.dumps([self.collection_id, self.descendants, self.parts])
+
+    @classmethod
+    def from_definition(cls, text: str) -> Shape:
+        collection_id, descendants, parts = json.loads(text)
+        return cls(collection_id, descendants, tuple((tuple(path), kind) for path, kind in parts))
+
+    def entries(self, location: Location, document: Proto) -> list[bytes]:
+        """The document's keys in this shape: none if it lacks a field, several if it is indexed by array elements."""
+        fields = document.fields
+        parts: list[bytes] = [_scope(_container(location, self))]
+        elements: list[bytes] | None = None
+        at = 0
+        for path, kind in self.parts:
+            value = get_field(fields, path)
+            if value is None:
+                return []
+            if kind == CONTAINS:
+                if value.WhichOneof("value_type") != "array_value":
+                    return []
+                elements = list(dict.fromkeys(map(keys.value_key, value.array_value.values)))
+                at = len(parts)
+                parts.append(b"")
+            else:
+                key = keys.value_key(value)
+                parts.append(keys.flipped(key) if kind == DESCENDING else key)
+        parts.append(keys.ended(keys.name_key(location)))
+        if elements is None:
+            return [b"".join(parts)]
+        front, back = b"".join(parts[:at]), b"".join(parts[at + 1 :])
+        return [front + element + back for element in elements]
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """One alternative of a query as a range of a shape."""
+
+    shape: Shape
+    prefix: bytes
+    """Scope and equal fields; what follows in a key is the document's position in the query's order."""
+    lower: bytes
+    """Inclusive, with the prefix."""
+    upper: bytes
+    """Exclusive, with the prefix."""
+    backwards: bool
+    residual: Conjunction
+    """What the range does not decide by itself."""
+
+
+def _container(location: Location, shape: Shape) -> Location:
+    """What a shape's scope is: the document's collection, a document with all its collections, or the database."""
+    if shape.descendants:
+        return Location(location.database, ())
+    up = 1 if shape.collection_id is not None else 2
+    return Location(location.database, location.segments[:-up])
+
+
+@lru_cache(maxsize=65_536)
+def _scope(container: Location) -> bytes:
+    """Eight bytes that stand for it, so that keys stay short."""
+    return blake2b(keys.name_key(container), digest_size=8).digest()
+
+
+def scans(query: Query) -> Iterator[Scan]:
+    for alternative in query.alternatives:
+        if not any(predicate.op is Op.NEVER for predicate in alternative):
+            scan = _scan(query, alternative)
+            if scan is not None:
+                yield scan
+
+
+def _scan(query: Query, alternative: Conjunction) -> Scan | None:
+    backwards = query.orders[-1].descending
+    equal: dict[FieldPath, Predicate] = {}
+    contains: Predicate | None = None
+    left: list[Predicate] = []
+    first = query.orders[0]
+    ranged: list[Predicate] = []
+    for predicate in alternative:
+        path, op = predicate.path, predicate.op
+        if op is Op.EQUAL and path != NAME_PATH and path not in equal:
+            equal[path] = predicate
+        elif op is Op.CONTAINS and contains is None:
+            contains = predicate
+        else:
+            if path == first.path and op is not Op.CONTAINS:
+                ranged.append(predicate)
+            if path != first.path or op in (Op.CONTAINS, Op.NOT_EQUAL):
+                left.append(predicate)
+
+    parts: list[Part] = [(path, EQUAL) for path in sorted(equal)]
+    prefix = [equal[path].key for path in sorted(equal)]
+    if contains is not None:
+        parts.append((contains.path, CONTAINS))
+        prefix.append(contains.key)
+    for order in query.orders[:-1]:
+        # Stored so that names always ascend; a query with descending names reads backwards.
+        parts.append((order.path, DESCENDING if order.descending != backwards else ASCENDING))
+
+    lower, upper = Bound(b"", behind=False), Bound(b"", behind=True)
+    for predicate in ranged:
+        low, high = _range(predicate)
+        if first.descending:
+            low, high = high.flipped(), low.flipped()
+        lower, upper = max(lower, low, key=Bound.edge), min(upper, high, key=Bound.edge)
+    if query.start is not None:
+        lower = max(lower, query.start, key=Bound.edge)
+    if query.end is not None:
+        upper = min(upper, query.end, key=Bound.edge)
+    if lower.edge() >= upper.edge():
+        return None
+    if backwards:
+        lower, upper = upper.flipped(), lower.flipped()
+
+    shape = Shape(query.collection_id, query.descendants, tuple(parts))
+    inside = () if query.collection_id is None else (query.collection_id,)
+    scope = _scope(Location(query.parent.database, ()) if query.descendants else query.parent.child(*inside))
+    front = scope + b"".join(prefix)
+    return Scan(shape, front, front + lower.edge(), front + upper.edge(), backwards, tuple(left))
+
+
+def _range(predicate: Predicate) -> tuple[Bound, Bound]:
+    """The values that a predicate may accept, ascending."""
+    key = predicate.key
+    alike = keys.comparable_prefix(key)
+    match predicate.op:
+        case Op.LESS:
+            return Bound(alike, behind=False), Bound(key, behind=False)
+        case Op.LESS_OR_EQUAL:
+            return Bound(alike, behind=False), Bound(key, behind=True)
+        case Op.GREATER:
+            return Bound(key, behind=True), Bound(alike, behind=True)
+        case Op.GREATER_OR_EQUAL:
+            return Bound(key, behind=False), Bound(alike, behind=True)
+        case Op.NOT_EQUAL if predicate.path == NAME_PATH:
+            return Bound(b"", behind=False), Bound(b"", behind=True)
+        case Op.NOT_EQUAL:
+            return Bound(_NULL_KEY, behind=True), Bound(b"", behind=True)
+    return Bound(key, behind=False), Bound(key, behind=True)

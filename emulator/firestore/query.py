@@ -1,0 +1,448 @@
+"""A structured query, checked and brought to one normal form.
+
+The normal form is what the rest of the engine reads:
+- the filter as a disjunction of conjunctions of simple predicates (`in` and `or` become alternatives);
+- the complete order: what was asked for, then the fields of inequalities, then the name, so that no two documents tie;
+- the cursors as keys in that order.
+
+`Query.matches` and `Query.position` are the definition of the language; an index scan is only a fast way to the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+from itertools import product
+
+from emulator.firestore import keys
+from emulator.firestore.fields import NAME_PATH, FieldPath, format_field_path, get_field, parse_field_path
+from emulator.firestore.names import Location, check_id, parse_document
+from emulator.firestore.protos import Proto, StructuredQuery
+from emulator.rpc.errors import RpcError, failed_precondition, invalid_argument, unimplemented
+
+MAX_DISJUNCTIONS = 30
+MAX_NOT_IN = 10
+DESCENDING = StructuredQuery.Direction.Value("DESCENDING")
+
+_field_operator = StructuredQuery.FieldFilter.Operator.Name
+_unary_operator = StructuredQuery.UnaryFilter.Operator.Name
+_composite_operator = StructuredQuery.CompositeFilter.Operator.Name
+
+
+class Op(Enum):
+    EQUAL = auto()
+    LESS = auto()
+    LESS_OR_EQUAL = auto()
+    GREATER = auto()
+    GREATER_OR_EQUAL = auto()
+    NOT_EQUAL = auto()
+    """The field exists, is not null, and is another value."""
+    CONTAINS = auto()
+    NEVER = auto()
+    """True of no document: a comparison with null or NaN."""
+
+
+INEQUALITIES = frozenset({Op.LESS, Op.LESS_OR_EQUAL, Op.GREATER, Op.GREATER_OR_EQUAL, Op.NOT_EQUAL})
+_RANGES = {
+    "LESS_THAN": Op.LESS,
+    "LESS_THAN_OR_EQUAL": Op.LESS_OR_EQUAL,
+    "GREATER_THAN": Op.GREATER,
+    "GREATER_THAN_OR_EQUAL": Op.GREATER_OR_EQUAL,
+}
+_NULL_KEY = bytes([keys.NULL])
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    path: FieldPath
+    op: Op
+    key: bytes
+    """The key of the value compared with."""
+    contains: bool = False
+    """Written as array-contains or array-contains-any."""
+
+    def accepts(self, found: bytes | None, elements: frozenset[bytes] | None) -> bool:
+        """`found`: the key of the field's value, or None without one; `elements`: of an array, its elements' keys."""
+        if found is None or self.op is Op.NEVER:
+            return False
+        match self.op:
+            case Op.EQUAL:
+                return found == self.key
+            case Op.NOT_EQUAL:
+                return found != self.key and found != _NULL_KEY
+            case Op.CONTAINS:
+                return elements is not None and self.key in elements
+        if not found.startswith(keys.comparable_prefix(self.key)):
+            return False
+        match self.op:
+            case Op.LESS:
+                return found < self.key
+            case Op.LESS_OR_EQUAL:
+                return found <= self.key
+            case Op.GREATER:
+                return found > self.key
+        return found >= self.key
+
+
+Conjunction = tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    path: FieldPath
+    descending: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A cut in the order: before or behind everything that starts with `key`."""
+
+    key: bytes
+    behind: bool
+
+    def edge(self) -> bytes:
+        return self.key + keys.AFTER if self.behind else self.key
+
+    def flipped(self) -> Bound:
+        return Bound(keys.flipped(self.key), not self.behind)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    parent: Location
+    collection_id: str | None
+    """None: every collection (a query with no `from`)."""
+    descendants: bool
+    alternatives: tuple[Conjunction, ...]
+    orders: tuple[Order, ...]
+    """Complete: ends with the name."""
+    explicit_orders: int
+    """How many of the orders were asked for."""
+    start: Bound | None
+    end: Bound | None
+    offset: int
+    limit: int | None
+    projection: tuple[FieldPath, ...] | None
+
+    def covers(self, location: Location) -> bool:
+        """Whether the document lies in a collection that is asked."""
+        own = self.parent.segments
+        if location.database != self.parent.database or location.segments[: len(own)] != own:
+            return False
+        if self.collection_id is not None and location.segments[-2] != self.collection_id:
+            return False
+        return self.descendants or len(location.segments) == len(own) + 2
+
+    def matches(self, location: Location, document: Proto) -> bool:
+        """Whether the document is in the result, limit and offset aside."""
+        if not self.covers(location):
+            return False
+        position = self.position(location, document)
+        if position is None:
+            return False
+        if self.start is not None and position < self.start.edge():
+            return False
+        if self.end is not None and position >= self.end.edge():
+            return False
+        return any(satisfies(document, location, alternative) for alternative in self.alternatives)
+
+    def position(self, location: Location, document: Proto) -> bytes | None:
+        """Where the document stands in the order; None if it lacks a field that is ordered by."""
+        parts: list[bytes] = []
+        for order in self.orders:
+            key = field_key(document, location, order.path)
+            if key is None:
+                return None
+            parts.append(keys.flipped(key) if order.descending else key)
+        return b"".join(parts)
+
+
+def field_key(document: Proto, location: Location, path: FieldPath) -> bytes | None:
+    if path == NAME_PATH:
+        return keys.ended(keys.name_key(location))
+    value = get_field(document.fields, path)
+    return None if value is None else keys.value_key(value)
+
+
+def satisfies(document: Proto, location: Location, conjunction: Conjunction) -> bool:
+    for predicate in conjunction:
+        found = field_key(document, location, predicate.path)
+        elements = element_keys(document, predicate.path) if predicate.op is Op.CONTAINS else None
+        if not predicate.accepts(found, elements):
+            return False
+    return True
+
+
+def element_keys(document: Proto, path: FieldPath) -> frozenset[bytes] | None:
+    value = get_field(document.fields, path)
+    if value is None or value.WhichOneof("value_type") != "array_value":
+        return None
+    return frozenset(map(keys.value_key, value.array_value.values))
+
+
+def parse_query(parent: Location, query: Proto) -> Query:
+    """Refuses what production refuses; what comes out is complete and consistent."""
+    if query.HasField("find_nearest"):
+        raise unimplemented("Nearest-neighbour search (find_nearest) is not supported by this emulator.")
+    collection_id, descendants = _collection(query)
+    alternatives = _alternatives(query, parent)
+    orders, explicit = _orders(query, alternatives)
+    _check_scan_direction(orders, alternatives)
+    if query.offset < 0:
+        raise invalid_argument("offset is negative")
+    if query.HasField("limit") and query.limit.value < 0:
+        raise invalid_argument("limit is negative")
+    return Query(
+        parent=parent,
+        collection_id=collection_id,
+        descendants=descendants,
+        alternatives=alternatives,
+        orders=orders,
+        explicit_orders=explicit,
+        start=_cursor(query.start_at, orders, explicit, parent) if query.HasField("start_at") else None,
+        end=_cursor(query.end_at, orders, explicit, parent) if query.HasField("end_at") else None,
+        offset=query.offset,
+        limit=query.limit.value if query.HasField("limit") else None,
+        projection=_projection(query),
+    )
+
+
+def _collection(query: Proto) -> tuple[str | None, bool]:
+    selectors = query.from_
+    if len(selectors) > 1:
+        raise invalid_argument("StructuredQuery.from cannot have more than one collection selector.")
+    if not selectors:
+        return None, False
+    selector = selectors[0]
+    if not selector.collection_id:
+        return None, selector.all_descendants
+    if "/" in selector.collection_id:
+        raise invalid_argument(f'Collection id "{selector.collection_id}" is invalid because it contains "/".')
+    check_id(selector.collection_id, "Collection")
+    return selector.collection_id, selector.all_descendants
+
+
+def _projection(query: Proto) -> tuple[FieldPath, ...] | None:
+    if not query.HasField("select"):
+        return None
+    return tuple(parse_field_path(field.field_path) for field in query.select.fields)
+
+
+# --- filters ---------------------------------------------------------------------------------------------------------
+
+
+def _alternatives(query: Proto, parent: Location) -> tuple[Conjunction, ...]:
+    if not query.HasField("where"):
+        return ((),)
+    _check_operators(query.where)
+    found = _disjunction(query.where, parent)
+    for alternative in found:
+        # A comparison with null or NaN counts as the operator it was written with.
+        if sum(predicate.contains for predicate in alternative) > 1:
+            raise invalid_argument("A maximum of 1 'ARRAY_CONTAINS' filter is allowed per disjunction.")
+    # Set semantics: an alternative that stands twice would give its documents twice.
+    return tuple(dict.fromkeys(found))
+
+
+def _check_operators(where: Proto) -> None:
+    """Rules about which operators may stand in one query together, wherever they stand."""
+    used = list(_operators(where))
+    negative = [name for name in used if name in ("NOT_EQUAL", "NOT_IN", "IS_NOT_NAN", "IS_NOT_NULL")]
+    if len(negative) > 1:
+        raise invalid_argument(
+            "Only a single 'NOT_EQUAL', 'NOT_IN', 'IS_NOT_NAN', or 'IS_NOT_NULL' filter allowed per query."
+        )
+    if "NOT_IN" in used and any(name in used for name in ("IN", "ARRAY_CONTAINS_ANY", "OR")):
+        raise invalid_argument("'NOT_IN' cannot be used in the same query with 'IN', 'ARRAY_CONTAINS_ANY' or 'OR'.")
+
+
+def _operators(node: Proto) -> Iterator[str]:
+    match node.WhichOneof("filter_type"):
+        case "composite_filter":
+            yield _composite_operator(node.composite_filter.op)
+            for child in node.composite_filter.filters:
+                yield from _operators(child)
+        case "field_filter":
+            yield _field_operator(node.field_filter.op)
+        case "unary_filter":
+            yield _unary_operator(node.unary_filter.op)
+
+
+def _disjunction(node: Proto, parent: Location) -> list[Conjunction]:
+    match node.WhichOneof("filter_type"):
+        case "composite_filter":
+            return _composite(node.composite_filter, parent)
+        case "field_filter":
+            return _field_filter(node.field_filter, parent)
+        case "unary_filter":
+            return [(_unary_filter(node.unary_filter),)]
+    raise invalid_argument("A filter must be a composite, field or unary filter.")
+
+
+def _composite(node: Proto, parent: Location) -> list[Conjunction]:
+    branches = [_disjunction(child, parent) for child in node.filters]
+    if not branches:
+        raise invalid_argument("A composite filter must have at least one sub-filter.")
+    match _composite_operator(node.op):
+        case "OR":
+            found = [alternative for branch in branches for alternative in branch]
+        case "AND":
+            count = 1
+            for branch in branches:
+                count *= len(branch)
+            if count > MAX_DISJUNCTIONS:
+                raise _too_many(count)
+            found = [tuple(dict.fromkeys(sum(choice, ()))) for choice in product(*branches)]
+        case _:
+            raise invalid_argument("A composite filter must be AND or OR.")
+    if len(found) > MAX_DISJUNCTIONS:
+        raise _too_many(len(found))
+    return found
+
+
+def _too_many(count: int) -> RpcError:
+    return invalid_argument(
+        f"Too many disjunctions after normalization. Result had {count} disjunctions "
+        f"which is more than the maximum of {MAX_DISJUNCTIONS}"
+    )
+
+
+def _field_filter(node: Proto, parent: Location) -> list[Conjunction]:
+    path = parse_field_path(node.field.field_path)
+    name = _field_operator(node.op)
+    value = node.value
+    if name in ("IN", "NOT_IN", "ARRAY_CONTAINS_ANY"):
+        return _list_filter(path, name, value, parent)
+    key = _compared_key(path, value, parent)
+    empty = _is_null_or_nan(value) and path != NAME_PATH
+    if name == "EQUAL":
+        return [(Predicate(path, Op.NEVER if empty else Op.EQUAL, key),)]
+    if name == "ARRAY_CONTAINS":
+        if path == NAME_PATH:
+            raise invalid_argument("the name __key__ is reserved")
+        return [(Predicate(path, Op.NEVER if empty else Op.CONTAINS, key, contains=True),)]
+    if name == "NOT_EQUAL":
+        return [(_not_equal(path, value, key),)]
+    if name in _RANGES:
+        predicate = Predicate(path, _RANGES[name], key)
+        # The range is kept beside NEVER: it still says how the result would be ordered, and what index it needs.
+        return [(predicate, Predicate(path, Op.NEVER, key)) if empty else (predicate,)]
+    raise invalid_argument("A field filter needs an operator.")
+
+
+def _list_filter(path: FieldPath, name: str, value: Proto, parent: Location) -> list[Conjunction]:
+    if value.WhichOneof("value_type") != "array_value":
+        raise invalid_argument(f"'{name}' requires an ArrayValue.")
+    elements = value.array_value.values
+    if not elements:
+        raise invalid_argument(f"'{name}' requires an non-empty ArrayValue.")
+    most = MAX_NOT_IN if name == "NOT_IN" else MAX_DISJUNCTIONS
+    if len(elements) > most:
+        raise invalid_argument(f"'{name}' supports up to {most} comparison values.")
+    compared = [(element, _compared_key(path, element, parent)) for element in elements]
+    if name == "NOT_IN":
+        return [tuple(_not_equal(path, element, key) for element, key in compared)]
+    if name == "ARRAY_CONTAINS_ANY" and path == NAME_PATH:
+        raise invalid_argument("the name __key__ is reserved")
+    op = Op.EQUAL if name == "IN" else Op.CONTAINS
+    return [
+        (Predicate(path, Op.NEVER if _is_null_or_nan(element) else op, key, contains=op is Op.CONTAINS),)
+        for element, key in {key: (element, key) for element, key in compared}.values()
+    ]
+
+
+def _not_equal(path: FieldPath, value: Proto, key: bytes) -> Predicate:
+    if keys.is_nan(value):
+        # Nothing equals NaN, so nothing is left out.
+        return Predicate(path, Op.NOT_EQUAL, _NULL_KEY)
+    if _is_null_or_nan(value):
+        return Predicate(path, Op.NEVER, key)
+    return Predicate(path, Op.NOT_EQUAL, key)
+
+
+def _unary_filter(node: Proto) -> Predicate:
+    path = parse_field_path(node.field.field_path)
+    if path == NAME_PATH:
+        raise invalid_argument("__key__ filter value must be a Key")
+    nan_key = keys.value_key(_NAN)
+    match _unary_operator(node.op):
+        case "IS_NULL":
+            return Predicate(path, Op.EQUAL, _NULL_KEY)
+        case "IS_NAN":
+            return Predicate(path, Op.EQUAL, nan_key)
+        case "IS_NOT_NULL":
+            return Predicate(path, Op.NOT_EQUAL, _NULL_KEY)
+        case "IS_NOT_NAN":
+            return Predicate(path, Op.NOT_EQUAL, nan_key)
+    raise invalid_argument("A unary filter needs an operator.")
+
+
+def _is_null_or_nan(value: Proto) -> bool:
+    return value.WhichOneof("value_type") in ("null_value", None) or keys.is_nan(value)
+
+
+def _compared_key(path: FieldPath, value: Proto, parent: Location) -> bytes:
+    if path != NAME_PATH:
+        return keys.value_key(value)
+    if value.WhichOneof("value_type") != "reference_value":
+        raise invalid_argument("__key__ filter value must be a Key")
+    return _reference_key(value.reference_value, parent)
+
+
+def _reference_key(name: str, parent: Location) -> bytes:
+    location = parse_document(name)
+    if location.database != parent.database:
+        raise invalid_argument(
+            f"The request was for database '{parent.database}' but was attempting to access database "
+            f"'{location.database}'"
+        )
+    return keys.ended(keys.name_key(location))
+
+
+# --- order and cursors -----------------------------------------------------------------------------------------------
+
+
+def _orders(query: Proto, alternatives: tuple[Conjunction, ...]) -> tuple[tuple[Order, ...], int]:
+    orders: list[Order] = []
+    for item in query.order_by:
+        path = parse_field_path(item.field.field_path)
+        if any(order.path == path for order in orders):
+            raise invalid_argument(f"order by clause cannot contain duplicate fields {format_field_path(path)}")
+        orders.append(Order(path, item.direction == DESCENDING))
+    explicit = len(orders)
+    descending = orders[-1].descending if orders else False
+    seen = {order.path for order in orders}
+    unequal = {p.path for alternative in alternatives for p in alternative if p.op in INEQUALITIES}
+    for path in sorted(unequal - seen - {NAME_PATH}, key=format_field_path):
+        orders.append(Order(path, descending))
+    if NAME_PATH not in seen:
+        orders.append(Order(NAME_PATH, descending))
+    elif orders[-1].path != NAME_PATH:
+        raise invalid_argument("order by clause cannot contain more fields after the key")
+    return tuple(orders), explicit
+
+
+def _check_scan_direction(orders: tuple[Order, ...], alternatives: tuple[Conjunction, ...]) -> None:
+    by_name_alone = len(orders) == 1 and orders[0].descending
+    if by_name_alone and all(p.path == NAME_PATH for alternative in alternatives for p in alternative):
+        raise failed_precondition("Firestore does not support descending key scans")
+
+
+def _cursor(cursor: Proto, orders: tuple[Order, ...], explicit: int, parent: Location) -> Bound:
+    if len(cursor.values) > explicit:
+        raise invalid_argument("Cursor has too many values.")
+    parts: list[bytes] = []
+    for value, order in zip(cursor.values, orders, strict=False):
+        if order.path == NAME_PATH:
+            if value.WhichOneof("value_type") != "reference_value":
+                raise invalid_argument("Cursor position for __name__ must be a reference to a document.")
+            key = _reference_key(value.reference_value, parent)
+        else:
+            key = keys.value_key(value)
+        parts.append(keys.flipped(key) if order.descending else key)
+    return Bound(b"".join(parts), behind=not cursor.before)
+
+
+_NAN = StructuredQuery.FieldFilter().value
+_NAN.double_value = float("nan")

@@ -1,0 +1,171 @@
+"""Documents and index entries in SQLite tables. It knows keys and bytes; what they mean is the engine's business."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from pathlib import Path
+
+from emulator.database import Database
+from emulator.firestore import keys
+from emulator.firestore.names import Location
+from emulator.firestore.plan import Scan, Shape
+from emulator.firestore.protos import Document, Proto
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS documents(
+    id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, collection TEXT NOT NULL, data BLOB NOT NULL);
+CREATE INDEX IF NOT EXISTS documents_by_collection ON documents(collection);
+CREATE TABLE IF NOT EXISTS shapes(id INTEGER PRIMARY KEY AUTOINCREMENT, definition TEXT NOT NULL UNIQUE);
+CREATE TABLE IF NOT EXISTS entries(
+    shape INTEGER NOT NULL, key BLOB NOT NULL, document INTEGER NOT NULL, PRIMARY KEY(shape, key)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+INSERT OR IGNORE INTO meta(name, value) VALUES('last_commit_micros', 0);
+CREATE TABLE IF NOT EXISTS triggers(
+    project TEXT NOT NULL, name TEXT NOT NULL, definition TEXT NOT NULL, PRIMARY KEY(project, name)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS events(
+    id INTEGER PRIMARY KEY AUTOINCREMENT, project TEXT NOT NULL, trigger TEXT NOT NULL, payload BLOB NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0);
+"""
+
+MAX_SHAPES = 256
+"""More distinct query shapes than this, and the one unused for longest is dropped; asked for again, it is made anew."""
+
+
+class Storage:
+    def __init__(self, path: Path | None) -> None:
+        self.database = Database(path, SCHEMA)
+        self._shapes: OrderedDict[Shape, int] = OrderedDict()
+        self._by_collection: dict[str | None, list[tuple[Shape, int]]] = {}
+        for number, definition in self.database.rows("SELECT id, definition FROM shapes ORDER BY id"):
+            self._remember(Shape.from_definition(definition), number)
+
+    # --- documents ---------------------------------------------------------------------------------------------------
+
+    def get(self, key: bytes) -> bytes | None:
+        row = self.database.execute("SELECT data FROM documents WHERE key=?", (key,)).fetchone()
+        return None if row is None else row[0]
+
+    def put(self, location: Location, key: bytes, old: Proto | None, new: Proto, data: bytes) -> None:
+        """Inside `database.atomic()`. `old` is what is stored now, so that its entries can be taken out."""
+        execute = self.database.execute
+        if old is None:
+            (number,) = execute(
+                "INSERT INTO documents(key, collection, data) VALUES(?, ?, ?) RETURNING id",
+                (key, location.collection_id, data),
+            ).fetchone()
+        else:
+            (number,) = execute("UPDATE documents SET data=? WHERE key=? RETURNING id", (data, key)).fetchone()
+        for shape, shape_number in self._kept_for(location):
+            before = set(shape.entries(location, old)) if old is not None else set()
+            after = set(shape.entries(location, new))
+            if before != after:
+                self._remove_entries(shape_number, before - after)
+                self._insert_entries(shape_number, after - before, number)
+
+    def delete(self, location: Location, key: bytes, old: Proto) -> None:
+        self.database.execute("DELETE FROM documents WHERE key=?", (key,))
+        for shape, shape_number in self._kept_for(location):
+            self._remove_entries(shape_number, set(shape.entries(location, old)))
+
+    def clear(self, prefix: bytes) -> None:
+        """Everything below a key, without a change being reported."""
+        below = (prefix, prefix + keys.AFTER)
+        with self.database.atomic():
+            self.database.execute(
+                "DELETE FROM entries WHERE document IN (SELECT id FROM documents WHERE key>=? AND key<?)", below
+            )
+            self.database.execute("DELETE FROM documents WHERE key>=? AND key<?", below)
+
+    def first_below(self, lower: bytes, upper: bytes) -> bytes | None:
+        """The first document key in a range: with it, children are found by leaps, however deep the tree is."""
+        row = self.database.execute(
+            "SELECT key FROM documents WHERE key>=? AND key<? ORDER BY key LIMIT 1", (lower, upper)
+        ).fetchone()
+        return None if row is None else row[0]
+
+    def last_commit_micros(self) -> int:
+        (micros,) = self.database.execute("SELECT value FROM meta WHERE name='last_commit_micros'").fetchone()
+        return int(micros)
+
+    def set_last_commit_micros(self, micros: int) -> None:
+        self.database.execute("UPDATE meta SET value=? WHERE name='last_commit_micros'", (micros,))
+
+    # --- index entries -----------------------------------------------------------------------------------------------
+
+    def scan(self, scan: Scan, limit: int | None) -> Iterator[tuple[bytes, bytes]]:
+        """(position in the query's stored order, document bytes), in the scan's direction, lazily."""
+        direction = "DESC" if scan.backwards else "ASC"
+        start = len(scan.prefix)
+        found = self.database.execute(
+            "SELECT e.key, d.data FROM entries e CROSS JOIN documents d ON d.id=e.document "
+            f"WHERE e.shape=? AND e.key>=? AND e.key<? ORDER BY e.key {direction} LIMIT ?",
+            (self._number(scan.shape), scan.lower, scan.upper, -1 if limit is None else limit),
+        )
+        for key, data in found:
+            yield key[start:], data
+
+    def count(self, scan: Scan, limit: int | None) -> int:
+        sql = "SELECT count(*) FROM (SELECT 1 FROM entries WHERE shape=? AND key>=? AND key<? LIMIT ?)"
+        bound = -1 if limit is None else limit
+        (count,) = self.database.execute(
+            sql, (self._number(scan.shape), scan.lower, scan.upper, bound)
+        ).fetchone()
+        return int(count)
+
+    def _number(self, shape: Shape) -> int:
+        number = self._shapes.get(shape)
+        if number is None:
+            return self._make(shape)
+        self._shapes.move_to_end(shape)
+        return number
+
+    def _make(self, shape: Shape) -> int:
+        database = self.database
+        with database.atomic():
+            while len(self._shapes) >= MAX_SHAPES:
+                self._drop_least_used()
+            (number,) = database.execute(
+                "INSERT INTO shapes(definition) VALUES(?) RETURNING id", (shape.definition(),)
+            ).fetchone()
+            where, bound = ("", ()) if shape.collection_id is None else (" WHERE collection=?", (shape.collection_id,))
+            for document_number, data in database.execute(f"SELECT id, data FROM documents{where}", bound):
+                document = Document.FromString(data)
+                entries = shape.entries(location_of(document), document)
+                self._insert_entries(number, set(entries), document_number)
+        self._remember(shape, number)
+        return int(number)
+
+    def _remember(self, shape: Shape, number: int) -> None:
+        self._shapes[shape] = number
+        self._by_collection.setdefault(shape.collection_id, []).append((shape, number))
+
+    def _drop_least_used(self) -> None:
+        shape, number = self._shapes.popitem(last=False)
+        self._by_collection[shape.collection_id].remove((shape, number))
+        self.database.execute("DELETE FROM entries WHERE shape=?", (number,))
+        self.database.execute("DELETE FROM shapes WHERE id=?", (number,))
+
+    def _kept_for(self, location: Location) -> list[tuple[Shape, int]]:
+        own = self._by_collection.get(location.collection_id, [])
+        anywhere = self._by_collection.get(None)
+        return own if not anywhere else own + anywhere
+
+    def _insert_entries(self, shape: int, entries: set[bytes], document: int) -> None:
+        if entries:
+            self.database.executemany(
+                "INSERT INTO entries(shape, key, document) VALUES(?, ?, ?)", [(shape, key, document) for key in entries]
+            )
+
+    def _remove_entries(self, shape: int, entries: set[bytes]) -> None:
+        if entries:
+            self.database.executemany("DELETE FROM entries WHERE shape=? AND key=?", [(shape, key) for key in entries])
+
+    def close(self) -> None:
+        self.database.close()
+
+
+def location_of(document: Proto) -> Location:
+    """Of a stored document, whose name was checked when it was written."""
+    parts = document.name.split("/")
+    return Location("/".join(parts[:4]), tuple(parts[5:]))

@@ -1,0 +1,134 @@
+"""One write, decided purely: what a document becomes, or why the write is refused.
+
+A commit is a list of writes over a few documents. `DraftState` holds a document as the commit has left it so far; the
+engine stores the final states all at once or not at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from emulator.firestore.fields import FieldPath, merge_masked, parse_field_path
+from emulator.firestore.names import Location, parse_document
+from emulator.firestore.protos import Document, Proto
+from emulator.firestore.times import micros_of
+from emulator.firestore.transforms import apply_transforms, check_transforms
+from emulator.firestore.values import check_fields
+from emulator.rpc.errors import already_exists, failed_precondition, invalid_argument, not_found
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedWrite:
+    """A write whose form is right; whether it may be applied depends on the document it meets."""
+
+    location: Location
+    document: Proto | None
+    """The fields to write; None for a delete, and for a write that only transforms."""
+    is_delete: bool
+    mask: tuple[FieldPath, ...] | None
+    """None: the whole document is replaced."""
+    transforms: tuple[Proto, ...]
+    must_exist: bool | None
+    must_have_update_time: int | None
+    """In microseconds."""
+
+
+@dataclass(slots=True)
+class DraftState:
+    stored: Proto | None
+    """As it was before the commit."""
+    current: Proto | None
+    """As the writes so far have left it."""
+    was_deleted: bool = False
+    """Whether a write of this commit deleted it, even if a later one made it again."""
+    write_indexes: list[int] = field(default_factory=list)
+
+
+def check_write(write: Proto, database: str) -> CheckedWrite:
+    operation = write.WhichOneof("operation")
+    has_mask = write.HasField("update_mask")
+    mask = tuple(parse_field_path(path) for path in write.update_mask.field_paths) if has_mask else None
+    must_exist, must_have_update_time = _precondition(write)
+    match operation:
+        case "update":
+            check_fields(write.update.fields)
+            check_transforms(write.update_transforms)
+            name, document, transforms = write.update.name, write.update, tuple(write.update_transforms)
+        case "delete":
+            if has_mask:
+                raise invalid_argument("a delete must not specify a document mask.")
+            if write.update_transforms:
+                raise invalid_argument("a delete must not specify a update transform.")
+            name, document, transforms = write.delete, None, ()
+        case "transform":
+            if has_mask:
+                raise invalid_argument("a transform must not specify a document mask.")
+            if not write.transform.field_transforms:
+                raise invalid_argument("The list of FieldTransform must not be empty.")
+            check_transforms(write.transform.field_transforms)
+            name, document, transforms = write.transform.document, None, tuple(write.transform.field_transforms)
+        case _:
+            raise invalid_argument("empty write operation")
+    location = parse_document(name)
+    if location.database != database:
+        raise invalid_argument(f'The document "{name}" is not in the database "{database}" of the request.')
+    return CheckedWrite(
+        location=location,
+        document=document,
+        is_delete=operation == "delete",
+        mask=mask,
+        transforms=transforms,
+        must_exist=must_exist,
+        must_have_update_time=must_have_update_time,
+    )
+
+
+def _precondition(write: Proto) -> tuple[bool | None, int | None]:
+    match write.current_document.WhichOneof("condition_type") if write.HasField("current_document") else None:
+        case "exists":
+            return write.current_document.exists, None
+        case "update_time":
+            stamp = write.current_document.update_time
+            if stamp.nanos % 1000:
+                raise invalid_argument("timestamp cannot have more than microseconds precision")
+            return None, micros_of(stamp)
+    return None, None
+
+
+def apply_write(write: CheckedWrite, draft: DraftState, request_time_micros: int) -> list[Proto]:
+    """Moves the draft on; returns what the transforms answer."""
+    _check_precondition(write, draft.current)
+    if write.is_delete:
+        draft.current = None
+        draft.was_deleted = True
+        return []
+    changed = Document(name=write.location.name)
+    if draft.current is not None and (write.mask is not None or write.document is None):
+        changed.CopyFrom(draft.current)
+    if write.document is not None:
+        if write.mask is None:
+            changed.fields.clear()
+            changed.MergeFrom(Document(fields=write.document.fields))
+        else:
+            merge_masked(changed.fields, write.document.fields, write.mask)
+    answers = apply_transforms(changed.fields, write.transforms, request_time_micros)
+    draft.current = changed
+    return answers
+
+
+def _check_precondition(write: CheckedWrite, current: Proto | None) -> None:
+    name = write.location.name
+    if write.must_exist is True and current is None:
+        raise not_found(f"No document to update: {name}")
+    if write.must_exist is False and current is not None:
+        raise already_exists(f"Document already exists: {name}")
+    wanted = write.must_have_update_time
+    if wanted is None:
+        return
+    if current is None:
+        raise failed_precondition(f"The document {name} does not exist, so it has no update time to match.")
+    stored = micros_of(current.update_time)
+    if stored != wanted:
+        raise failed_precondition(
+            f"the stored version ({stored}) does not match the required base version ({wanted})"
+        )
