@@ -38,14 +38,13 @@ Threads and sockets do not exist here. `run_in_executor` runs the function inlin
 thread. Sockets, pipes, signals, subprocesses and other threads' `call_soon_threadsafe` raise
 `NotSimulated`.
 
-What is used of asyncio beyond its documentation, all of it there unchanged from Python 3.11 to 3.14
-----------------------------------------------------------------------------------------------------
+What is used of asyncio beyond its documentation, alike from Python 3.11 to 3.14
+--------------------------------------------------------------------------------
 `BaseEventLoop._run_once` is the step that `run_forever` repeats; it is what we replace. `_ready` (the deque
 that call_soon fills), `_scheduled` (the heap that call_at fills), `_stopping` (stop() was called): its
 inputs. `_timer_cancelled_count` and `TimerHandle._scheduled`: the count of cancelled timers still in the
 heap, by which they are swept before they pile up. `Handle._run` calls the callback in its context, and
 hands an exception to call_exception_handler; `Handle._callback` tells a task's step from another callback.
-`_process_events` and `_write_to_self` are hooks for a selector, and there is none.
 """
 
 import asyncio
@@ -172,9 +171,10 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         time_limit: timedelta | None = None,
         max_rounds_per_instant: int = 100_000,
     ) -> None:
-        if start.tzinfo is None:
-            raise ValueError(f"start must be aware, got {start!r}")
         super().__init__()
+        if start.tzinfo is None:
+            self.close()
+            raise ValueError(f"start must be aware, got {start!r}")
         self.start = start.astimezone(UTC)
         self.callbacks_run = 0  # grows with each callback
         self._now = 0.0
@@ -241,8 +241,7 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
             self._attributed = seen
             handle = None  # type: ignore[assignment]  # else an exception's traceback keeps it alive
         if self.callbacks_run >= self._next_collection:
-            self._next_collection = self.callbacks_run + _CALLBACKS_BETWEEN_COLLECTIONS
-            gc.collect()
+            self._collect_garbage()
         if self._unhandled and not self._gathers_unhandled:
             self._raise_unhandled()
 
@@ -361,6 +360,17 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         """
         self._gathers_unhandled = True
         self._limit_seconds = self._now + _SHUTDOWN_LIMIT_SECONDS
+        self._cancel_pending_tasks()
+        self._collect_garbage()  # async generators that are dropped now schedule their own closing
+        while self._ready:
+            self.run_until_complete(asyncio.sleep(0))
+        self._cancel_pending_tasks()
+        self.run_until_complete(self.shutdown_asyncgens())
+        self._collect_garbage()  # dropped tasks in reference cycles report their exceptions
+        if self._unhandled:
+            self._raise_unhandled()
+
+    def _cancel_pending_tasks(self) -> None:
         while tasks := self.pending_tasks():
             for task in tasks:
                 task.cancel()
@@ -369,11 +379,11 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
                 if not task.cancelled() and (error := task.exception()):
                     message = "raised while it was cancelled at the end of the run"
                     self.call_exception_handler({"message": message, "exception": error, "task": task})
-        self.run_until_complete(self.shutdown_asyncgens())
+
+    def _collect_garbage(self) -> None:
         if self._next_collection < math.inf:
-            gc.collect()  # dropped tasks in reference cycles report their exceptions while the run can fail
-        if self._unhandled:
-            self._raise_unhandled()
+            self._next_collection = self.callbacks_run + _CALLBACKS_BETWEEN_COLLECTIONS
+            gc.collect()
 
     def _moment(self) -> str:
         return f"{self.now().isoformat()} (second {self._now:g})"
@@ -394,12 +404,6 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         if threading.get_ident() != self._thread:
             raise NotSimulated("another thread called into a simulation, which no seed can replay")
         return self.call_soon(callback, *args, context=context)
-
-    def _process_events(self, event_list: object) -> None:
-        """Nothing polls."""
-
-    def _write_to_self(self) -> None:
-        """Nothing sleeps, so there is nothing to wake."""
 
     add_reader = _not_simulated("add_reader")
     remove_reader = _not_simulated("remove_reader")
@@ -433,7 +437,7 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
 
 
 class VirtualClock:
-    """The wall clock of one simulated machine; call it for the time. Its skew may be changed while it runs."""
+    """The wall clock of one simulated machine; call it for the time. Its skew may be changed any time."""
 
     def __init__(self, loop: VirtualTimeLoop | None = None, *, skew: timedelta = timedelta()) -> None:
         if loop is None:

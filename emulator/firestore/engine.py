@@ -192,12 +192,11 @@ class Engine:
         drafts: dict[Location, DraftState] = {}
         results: list[list[Proto]] = []
         request_micros = self.now_micros()
-        for index, write in enumerate(writes):
+        for write in writes:
             draft = drafts.get(write.location)
             if draft is None:
                 stored = self.get(write.location)
                 draft = drafts[write.location] = DraftState(stored=stored, current=stored)
-            draft.write_indexes.append(index)
             results.append(apply_write(write, draft, request_micros))
         return Drafted(drafts, results, [write.location for write in writes])
 
@@ -260,7 +259,8 @@ class Engine:
         changes = [
             Change(location_of(document), document, None)
             for (data,) in self.storage.database.rows(
-                "SELECT data FROM documents WHERE key>=? AND key<? ORDER BY key", (prefix, prefix + keys.AFTER)
+                "SELECT data FROM documents WHERE key>=? AND key<? ORDER BY key",
+                (prefix, prefix + keys.AFTER),
             )
             for document in [Document.FromString(data)]
         ]

@@ -68,8 +68,7 @@ def get_field(fields: Proto, path: FieldPath) -> Proto | None:
         if value.WhichOneof("value_type") != "map_value":
             return None
         fields = value.map_value.fields
-    name = path[-1]
-    return fields[name] if name in fields else None
+    return fields.get(path[-1])
 
 
 def set_field(fields: Proto, path: FieldPath, value: Proto) -> None:

@@ -33,7 +33,11 @@ _NAN_KEY, _NUMBER_TAG = bytes([NUMBER, 1]), bytes([NUMBER, 2])
 _STRING_TAG, _BYTES_TAG, _REFERENCE_TAG = bytes([STRING]), bytes([BYTES]), bytes([REFERENCE])
 _ARRAY_TAG, _MAP_TAG, _VECTOR_TAG = bytes([ARRAY]), bytes([MAP]), bytes([VECTOR])
 _pack_timestamp = struct.Struct(">BQI").pack
-_pack_double, _pack_bits, _unpack_bits = struct.Struct(">d").pack, struct.Struct(">Q").pack, struct.Struct(">Q").unpack
+_pack_double, _pack_bits, _unpack_bits = (
+    struct.Struct(">d").pack,
+    struct.Struct(">Q").pack,
+    struct.Struct(">Q").unpack,
+)
 
 
 def flipped(key: bytes) -> bytes:

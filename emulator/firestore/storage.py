@@ -73,7 +73,8 @@ class Storage:
         below = (prefix, prefix + keys.AFTER)
         with self.database.atomic():
             self.database.execute(
-                "DELETE FROM entries WHERE document IN (SELECT id FROM documents WHERE key>=? AND key<?)", below
+                "DELETE FROM entries WHERE document IN (SELECT id FROM documents WHERE key>=? AND key<?)",
+                below,
             )
             self.database.execute("DELETE FROM documents WHERE key>=? AND key<?", below)
 
@@ -108,9 +109,7 @@ class Storage:
     def count(self, scan: Scan, limit: int | None) -> int:
         sql = "SELECT count(*) FROM (SELECT 1 FROM entries WHERE shape=? AND key>=? AND key<? LIMIT ?)"
         bound = -1 if limit is None else limit
-        (count,) = self.database.execute(
-            sql, (self._number(scan.shape), scan.lower, scan.upper, bound)
-        ).fetchone()
+        (count,) = self.database.execute(sql, (self._number(scan.shape), scan.lower, scan.upper, bound)).fetchone()
         return int(count)
 
     def _number(self, shape: Shape) -> int:
@@ -154,7 +153,8 @@ class Storage:
     def _insert_entries(self, shape: int, entries: set[bytes], document: int) -> None:
         if entries:
             self.database.executemany(
-                "INSERT INTO entries(shape, key, document) VALUES(?, ?, ?)", [(shape, key, document) for key in entries]
+                "INSERT INTO entries(shape, key, document) VALUES(?, ?, ?)",
+                [(shape, key, document) for key in entries],
             )
 
     def _remove_entries(self, shape: int, entries: set[bytes]) -> None:

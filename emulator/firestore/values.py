@@ -113,7 +113,9 @@ def check_value(value: Proto, depth: int = 1, *, in_array: bool = False) -> None
 
 def _check_timestamp(stamp: Proto) -> None:
     if not MIN_TIMESTAMP_SECONDS <= stamp.seconds <= MAX_TIMESTAMP_SECONDS or not 0 <= stamp.nanos < 10**9:
-        raise invalid_argument("A timestamp must lie between 0001-01-01 and 9999-12-31, with nanos from 0 to 999,999,999.")
+        raise invalid_argument(
+            "A timestamp must lie between 0001-01-01 and 9999-12-31, with nanos from 0 to 999,999,999."
+        )
     stamp.nanos -= stamp.nanos % 1000
 
 

@@ -6,7 +6,8 @@ engine stores the final states all at once or not at all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from emulator.firestore.fields import FieldPath, merge_masked, parse_field_path
 from emulator.firestore.names import Location, parse_document
@@ -41,7 +42,8 @@ class DraftState:
     """As the writes so far have left it."""
     was_deleted: bool = False
     """Whether a write of this commit deleted it, even if a later one made it again."""
-    write_indexes: list[int] = field(default_factory=list)
+    is_written: bool = False
+    """Whether a write of this commit was applied to it."""
 
 
 def check_write(write: Proto, database: str) -> CheckedWrite:
@@ -66,7 +68,11 @@ def check_write(write: Proto, database: str) -> CheckedWrite:
             if not write.transform.field_transforms:
                 raise invalid_argument("The list of FieldTransform must not be empty.")
             check_transforms(write.transform.field_transforms)
-            name, document, transforms = write.transform.document, None, tuple(write.transform.field_transforms)
+            name, document, transforms = (
+                write.transform.document,
+                None,
+                tuple(write.transform.field_transforms),
+            )
         case _:
             raise invalid_argument("empty write operation")
     location = parse_document(name)
@@ -83,6 +89,38 @@ def check_write(write: Proto, database: str) -> CheckedWrite:
     )
 
 
+def check_repeated(writes: Sequence[CheckedWrite]) -> None:
+    """Writes of one commit to one document must not contradict each other, whatever is stored."""
+    earlier: dict[Location, CheckedWrite] = {}
+    version: dict[Location, int | None] = {}
+    for write in writes:
+        first = earlier.get(write.location)
+        if first is not None:
+            absent = first.is_delete
+            wants_present = write.must_exist is True or (
+                write.must_have_update_time is not None and not write.is_delete
+            )
+            if (absent and wants_present) or (not absent and write.must_exist is False):
+                raise invalid_argument(f"Cannot {_verb(first)} then {_verb(write)} an entity in the same request.")
+            wanted = write.must_have_update_time
+            if wanted is not None and wanted != version[write.location]:
+                raise invalid_argument(
+                    "Cannot collapse mutations with different version preconditions "
+                    f"({version[write.location]} and {wanted})"
+                )
+        else:
+            version[write.location] = write.must_have_update_time
+        earlier[write.location] = write
+
+
+def _verb(write: CheckedWrite) -> str:
+    if write.is_delete:
+        return "delete"
+    if write.must_exist is False:
+        return "insert"
+    return "update" if write.must_exist or write.must_have_update_time is not None else "upsert"
+
+
 def _precondition(write: Proto) -> tuple[bool | None, int | None]:
     match write.current_document.WhichOneof("condition_type") if write.HasField("current_document") else None:
         case "exists":
@@ -97,7 +135,9 @@ def _precondition(write: Proto) -> tuple[bool | None, int | None]:
 
 def apply_write(write: CheckedWrite, draft: DraftState, request_time_micros: int) -> list[Proto]:
     """Moves the draft on; returns what the transforms answer."""
-    _check_precondition(write, draft.current)
+    if not draft.is_written:
+        _check_precondition(write, draft.stored)  # later writes were held against the first by `check_repeated`
+    draft.is_written = True
     if write.is_delete:
         draft.current = None
         draft.was_deleted = True
@@ -125,10 +165,6 @@ def _check_precondition(write: CheckedWrite, current: Proto | None) -> None:
     wanted = write.must_have_update_time
     if wanted is None:
         return
-    if current is None:
-        raise failed_precondition(f"The document {name} does not exist, so it has no update time to match.")
-    stored = micros_of(current.update_time)
+    stored = 0 if current is None else micros_of(current.update_time)
     if stored != wanted:
-        raise failed_precondition(
-            f"the stored version ({stored}) does not match the required base version ({wanted})"
-        )
+        raise failed_precondition(f"the stored version ({stored}) does not match the required base version ({wanted})")

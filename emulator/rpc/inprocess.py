@@ -302,9 +302,9 @@ async def _translated(path: str, work: Awaitable[Message]) -> Message:
         raise _status(refusal.code, refusal.message) from None
 
 
-async def _within(timeout: float | None, work: Awaitable[Any]) -> Any:
+async def _within(seconds: float | None, work: Awaitable[Any]) -> Any:
     try:
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout(seconds):
             return await work
     except TimeoutError:
         raise _status(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded") from None

@@ -82,7 +82,9 @@ class Server:
             self._front = await loop.create_server(connection, self.host, self.port)
         except OSError as error:
             if error.errno in (errno.EADDRINUSE, errno.EACCES):
-                raise PortTaken(error.errno, f"port {self.port} on {self.host} cannot be used: {error.strerror}") from None
+                raise PortTaken(
+                    error.errno, f"port {self.port} on {self.host} cannot be used: {error.strerror}"
+                ) from None
             raise
         self.port = self._front.sockets[0].getsockname()[1]
         if http is not None:
@@ -102,7 +104,7 @@ class Server:
         config = uvicorn.Config(app, uds=str(socket), log_level="warning", lifespan="off", access_log=False)
         self._http = Quiet(config)
         self._http_task = asyncio.create_task(self._http.serve())
-        while not self._http.started and not self._http_task.done():
+        while not self._http.started and not self._http_task.done():  # noqa: ASYNC110 - uvicorn offers no event
             await asyncio.sleep(0.001)
 
     async def stop(self, *, grace_seconds: float = 1.0) -> None:

@@ -1,14 +1,15 @@
 """The tasks in motion: which may be sent now, and what a recorded outcome makes of them.
 
-A claim is a value. It names the row it was made from, and every write after it goes through it: when the row is gone
-(deleted, purged, or finished by another attempt), the write changes nothing, which is a normal result.
+A claim is a value. It names the row it was made from, and every write after it goes through it: when the row
+is gone (deleted, purged, or finished by another attempt), the write changes nothing, which is a normal
+result.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import assert_never
+from typing import Any, assert_never
 
 from emulator.database import Database
 from emulator.rpc.service import Message
@@ -58,7 +59,7 @@ class Attempts:
             self._database.execute("UPDATE tasks SET running = 0 WHERE running > 0")
 
     def claim_due(self, queue: Queue, in_flight: int, now: datetime) -> list[Claim]:
-        """As many as are due and the queue's state, rate and concurrency allow, in the order of their schedule."""
+        """What is due, by schedule time, as far as the queue's state, rate and concurrency allow."""
         if not queue.running:
             return []
         bucket = pacing.refilled(queue.bucket, queue.limits, queue.slowdown, now)
@@ -96,9 +97,9 @@ class Attempts:
 
     def _start(self, claims: list[Claim], now_us: int) -> None:
         self._database.executemany(
-            "UPDATE tasks SET running = running + 1, dispatches = dispatches + 1, last_schedule_us = schedule_us, "
-            "first_dispatch_us = coalesce(first_dispatch_us, ?1), last_dispatch_us = ?1, last_response_us = NULL "
-            "WHERE id = ?2",
+            "UPDATE tasks SET running = running + 1, dispatches = dispatches + 1, "
+            "first_dispatch_us = coalesce(first_dispatch_us, ?1), last_schedule_us = schedule_us, "
+            "last_dispatch_us = ?1, last_response_us = NULL WHERE id = ?2",
             [(now_us, claim.id) for claim in claims],
         )
 
@@ -107,7 +108,8 @@ class Attempts:
         if not queue.running or in_flight >= queue.limits.concurrent:
             return None
         row = self._database.execute(
-            "SELECT schedule_us FROM tasks WHERE queue = ? AND running = 0 ORDER BY schedule_us LIMIT 1", (queue.id,)
+            "SELECT schedule_us FROM tasks WHERE queue = ? AND running = 0 ORDER BY schedule_us LIMIT 1",
+            (queue.id,),
         ).fetchone()
         if row is None:
             return None
@@ -134,7 +136,8 @@ class Attempts:
 
     def _fail(self, queue: Queue, claim: Claim, outcome: Outcome, now: datetime) -> None:
         row = self._database.row(
-            "SELECT dispatches, first_dispatch_us, created_us, retry_config FROM tasks WHERE id = ?", (claim.id,)
+            "SELECT dispatches, first_dispatch_us, created_us, retry_config FROM tasks WHERE id = ?",
+            (claim.id,),
         )
         if row is None:
             return
@@ -168,15 +171,8 @@ class Attempts:
                 assert_never(decision)
 
 
-def _claim(queue: Queue, row: tuple[object, ...], forced_at: datetime | None) -> Claim:
+def _claim(queue: Queue, row: Any, forced_at: datetime | None) -> Claim:
     id_, task_id, named, request, deadline_ms, _, schedule_us, dispatches, executions, previous_status = row
-    assert isinstance(id_, int)
-    assert isinstance(task_id, str)
-    assert isinstance(deadline_ms, int)
-    assert isinstance(schedule_us, int)
-    assert isinstance(dispatches, int)
-    assert isinstance(executions, int)
-    assert previous_status is None or isinstance(previous_status, int)
     return Claim(
         id=id_,
         queue_id=queue.id,

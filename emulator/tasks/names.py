@@ -41,8 +41,8 @@ def queue(name: str) -> str:
         )
     if _QUEUE_ID.fullmatch(parsed["id"]) is None:
         raise invalid_argument(
-            f'Queue ID "{_shown(parsed["id"])}" can contain only letters ([A-Za-z]), numbers ([0-9]), or hyphens (-). '
-            "Queue ID must be between 1 and 100 characters."
+            f'Queue ID "{_shown(parsed["id"])}" can contain only letters ([A-Za-z]), numbers ([0-9]), '
+            "or hyphens (-). Queue ID must be between 1 and 100 characters."
         )
     return name
 
@@ -51,13 +51,13 @@ def task(name: str) -> TaskName:
     parsed = _TASK_NAME.fullmatch(name)
     if parsed is None:
         raise invalid_argument(
-            'Task name must be formatted: "projects/<PROJECT_ID>/locations/<LOCATION_ID>/queues/<QUEUE_ID>/tasks/'
-            '<TASK_ID>"'
+            'Task name must be formatted: "projects/<PROJECT_ID>/locations/<LOCATION_ID>'
+            '/queues/<QUEUE_ID>/tasks/<TASK_ID>"'
         )
     if _TASK_ID.fullmatch(parsed["id"]) is None:
         raise invalid_argument(
-            f'Task ID "{_shown(parsed["id"])}" can contain only letters ([A-Za-z]), numbers ([0-9]), hyphens (-), '
-            "or underscores (_). Task ID must between 1 and 500 characters."
+            f'Task ID "{_shown(parsed["id"])}" can contain only letters ([A-Za-z]), numbers ([0-9]), '
+            "hyphens (-), or underscores (_). Task ID must between 1 and 500 characters."
         )
     return TaskName(queue=queue(parsed["queue"]), id=parsed["id"])
 

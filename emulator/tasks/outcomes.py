@@ -48,7 +48,9 @@ def retry_after(outcome: Outcome) -> timedelta:
 
 
 def status_told(outcome: Outcome) -> int:
-    """As the next attempt's X-CloudTasks-TaskPreviousResponse header tells it: production says 504 for a timeout."""
+    """As the next attempt's X-CloudTasks-TaskPreviousResponse header tells it: production says 504 for a
+    timeout.
+    """
     match outcome:
         case Answered():
             return outcome.status

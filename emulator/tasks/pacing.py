@@ -1,12 +1,13 @@
 """How fast a queue may dispatch: a token bucket, and the slow-down after 429 and 503. Pure.
 
-The bucket holds at most `burst` tokens, gains `rate` of them a second, and each dispatch takes one. So in any window
-of W seconds a queue dispatches at most `burst + rate * W` times. Rates below one a second are ordinary numbers here.
+The bucket holds at most `burst` tokens, gains `rate` of them a second, and each dispatch takes one. So in any
+window of W seconds a queue dispatches at most `burst + rate * W` times. Rates below one a second are ordinary
+numbers here.
 
-The slow-down (production has one, and does not publish its rule; this one is ours): an answer of 429 or 503 empties
-the bucket and halves the rate, at most once in `STEP_EVERY` and at most `MAX_LEVEL` times (1/64 of the rate). After
-each `RECOVER_EVERY` with no such answer the rate doubles, up to what the queue is configured for. The configured
-limits never change. Both states are values of time, so nothing has to tick.
+The slow-down (production has one, and does not publish its rule; this one is ours): an answer of 429 or 503
+empties the bucket and halves the rate, at most once in `STEP_EVERY` and at most `MAX_LEVEL` times (1/64 of
+the rate). After each `RECOVER_EVERY` with no such answer the rate doubles, up to what the queue is configured
+for. The configured limits never change. Both states are values of time, so nothing has to tick.
 """
 
 from __future__ import annotations

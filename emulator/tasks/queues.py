@@ -26,13 +26,15 @@ CREATE TABLE IF NOT EXISTS queues (
     slow_level INTEGER NOT NULL,
     slow_since_us INTEGER NOT NULL
 ) STRICT;
-CREATE TABLE IF NOT EXISTS queue_tombstones (name TEXT PRIMARY KEY, gone_at_us INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS queue_tombstones (
+    name TEXT PRIMARY KEY, gone_at_us INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 """
 
 
 @dataclass(slots=True)
 class Queue:
-    """One queue. It changes only through `Queues`, which writes each change to the file in the same breath."""
+    """One queue. It changes only through `Queues`, which writes each change to the file as well."""
 
     id: int
     settings: Message
@@ -80,7 +82,8 @@ class Queues:
         queue = self._by_name.get(name)
         if queue is None:
             raise not_found(
-                "Queue does not exist. If you just created the queue, wait at least a minute for the queue to initialize."
+                "Queue does not exist. If you just created the queue, "
+                "wait at least a minute for the queue to initialize."
             )
         return queue
 

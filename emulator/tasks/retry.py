@@ -1,11 +1,11 @@
 """What follows a failed attempt: another one, and when, or the end. Pure.
 
-The wait starts at `min_backoff`, doubles `max_doublings` times, then grows by the last doubled wait, and stays at
-`max_backoff`: with 10 s, 300 s and 3 doublings it is 10, 20, 40, 80, 160, 240, 300, 300 …
+The wait starts at `min_backoff`, doubles `max_doublings` times, then grows by the last doubled wait, and
+stays at `max_backoff`: with 10 s, 300 s and 3 doublings it is 10, 20, 40, 80, 160, 240, 300, 300 …
 
 A task is given up when every limit that its policy sets is reached: `max_attempts` (unless -1) *and*
-`max_retry_duration` since the first attempt (unless 0). With no limit at all it is retried until it is 31 days old.
-A retry that could only start after the duration is over is not made.
+`max_retry_duration` since the first attempt (unless 0). With no limit at all it is retried until it is 31
+days old. A retry that could only start after the duration is over is not made.
 """
 
 from __future__ import annotations
@@ -69,7 +69,10 @@ def backoff(policy: Policy, failures: int) -> timedelta:
     steps = max(1, failures - policy.max_doublings)
     # In microseconds, since a timedelta cannot hold the larger products.
     wait_us = (policy.min_backoff // timedelta(microseconds=1)) * 2**doublings * steps
-    return min(policy.max_backoff, timedelta(microseconds=min(wait_us, policy.max_backoff // timedelta(microseconds=1))))
+    return min(
+        policy.max_backoff,
+        timedelta(microseconds=min(wait_us, policy.max_backoff // timedelta(microseconds=1))),
+    )
 
 
 def after(failure: Failure, policy: Policy) -> RetryAt | GiveUp:

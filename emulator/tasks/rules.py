@@ -197,8 +197,7 @@ def accepted_task(given: Message, now_us: int) -> AcceptedTask:
     kind = given.WhichOneof("message_type")
     if kind == "app_engine_http_request":
         raise unimplemented(
-            "App Engine tasks (Task.app_engine_http_request) are not supported by this emulator; "
-            "use Task.http_request."
+            "App Engine tasks (Task.app_engine_http_request) are not supported by this emulator; use Task.http_request."
         )
     if kind is None:
         raise invalid_argument("Task.message_type is not set.")

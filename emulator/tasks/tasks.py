@@ -1,4 +1,6 @@
-"""The tasks at rest: created, looked up, listed, deleted, and remembered for a while by name after they are gone."""
+"""The tasks at rest: created, looked up, listed, deleted, and remembered for a while by name after they are
+gone.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ CREATE TABLE IF NOT EXISTS tombstones (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS tombstones_by_age ON tombstones (gone_at_us);
 """
-# running: attempts under way; it can be more than one since RunTask asks no questions. The next start sets it to 0.
+# running: attempts under way; RunTask can make it more than one. The next start sets it to 0.
 # executions: answers that were not 5xx, as the X-CloudTasks-TaskExecutionCount header tells them.
 # previous_status: of the last recorded attempt.
 
@@ -87,8 +89,8 @@ class Tasks:
             self._refuse_used(queue, task_id, now_us)
         with self._database.atomic():
             self._database.execute(
-                "INSERT INTO tasks (queue, task_id, named, request, deadline_ms, retry_config, created_us, schedule_us) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO tasks (queue, task_id, named, request, deadline_ms, retry_config, created_us, "
+                "schedule_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     queue.id,
                     task_id,
@@ -118,8 +120,9 @@ class Tasks:
             raise already_exists("Requested entity already exists")
         if self._is_tombstone(queue, task_id, now_us):
             raise already_exists(
-                "The task cannot be created because a task with this name existed too recently. For more information "
-                "about task de-duplication see https://cloud.google.com/tasks/docs/reference/rest/v2/"
+                "The task cannot be created because a task with this name existed too recently. "
+                "For more information about task de-duplication see "
+                "https://cloud.google.com/tasks/docs/reference/rest/v2/"
                 "projects.locations.queues.tasks/create#body.request_body.FIELDS.task."
             )
 
@@ -164,7 +167,9 @@ class Tasks:
         with self._database.atomic():
             self._database.execute("DELETE FROM tasks WHERE id = ?", (id_,))
             if named:
-                self._database.execute("INSERT OR REPLACE INTO tombstones VALUES (?, ?, ?)", (queue_id, task_id, now_us))
+                self._database.execute(
+                    "INSERT OR REPLACE INTO tombstones VALUES (?, ?, ?)", (queue_id, task_id, now_us)
+                )
                 self._sweep(1, now_us)
 
     def purge(self, queue: Queue, now: datetime) -> None:
@@ -210,9 +215,7 @@ def _task(queue: Queue, row: Any, view: int) -> Message:
         last_dispatch_us,
         last_response_us,
     ) = row
-    task = protos.Task(
-        name=f"{queue.name}/tasks/{task_id}", dispatch_count=dispatches, response_count=responses
-    )
+    task = protos.Task(name=f"{queue.name}/tasks/{task_id}", dispatch_count=dispatches, response_count=responses)
     task.http_request.MergeFromString(request)
     set_timestamp(task.schedule_time, schedule_us)
     set_timestamp(task.create_time, created_us - created_us % 1_000_000)

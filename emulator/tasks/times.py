@@ -1,4 +1,6 @@
-"""Moments and durations as three worlds write them: aware datetimes here, microseconds in the file, protobufs outside."""
+"""Moments and durations as three worlds write them: aware datetimes here, microseconds in the file, protobufs
+outside.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,113 @@
+"""ListDocuments and ListCollectionIds: pages in a stable order."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import replace
+
+from emulator.firestore.engine import Engine
+from emulator.firestore.fields import parse_field_path, project
+from emulator.firestore.names import Location, check_id
+from emulator.firestore.protos import (
+    Document,
+    ListCollectionIdsResponse,
+    ListDocumentsResponse,
+    Proto,
+    StructuredQuery,
+)
+from emulator.firestore.query import DESCENDING, Bound, Query, parse_query
+from emulator.firestore.storage import location_of
+from emulator.rpc.errors import RpcError, invalid_argument, unimplemented
+
+
+class Listing:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def documents(self, parent: Location, request: Proto, at_micros: int | None) -> Proto:
+        if request.page_size < 0:
+            raise invalid_argument("Page size must be nonnegative.")
+        if request.show_missing and request.order_by:
+            raise invalid_argument("cannot specify an order when show_missing is true")
+        if request.show_missing:
+            if at_micros is not None:
+                raise unimplemented("ListDocuments with show_missing at an earlier time is not supported.")
+            found, positions = self._with_missing(parent, request)
+        else:
+            found, positions = self._existing(parent, request, at_micros)
+        answer = ListDocumentsResponse()
+        mask = [parse_field_path(path) for path in request.mask.field_paths] if request.HasField("mask") else None
+        for document in found:
+            answer.documents.append(document if mask is None else project(document, mask))
+        if request.page_size and len(found) == request.page_size:
+            answer.next_page_token = _token(positions[-1])
+        return answer
+
+    def _existing(self, parent: Location, request: Proto, at_micros: int | None) -> tuple[list[Proto], list[bytes]]:
+        query = _query(parent, request)
+        if request.page_token:
+            query = replace(query, start=Bound(_read_token(request.page_token), behind=True))
+        documents = self._engine.run(query, at_micros)
+        return documents, [query.position(location_of(one), one) or b"" for one in documents[-1:]]
+
+    def _with_missing(self, parent: Location, request: Proto) -> tuple[list[Proto], list[bytes]]:
+        if not request.collection_id:
+            raise unimplemented("ListDocuments with show_missing needs a collection id.")
+        check_id(request.collection_id, "Collection")
+        after = _read_token(request.page_token).decode() if request.page_token else None
+        found: list[Proto] = []
+        skipping = after is not None
+        for location in self._engine.child_documents(parent.child(request.collection_id)):
+            if skipping:
+                skipping = location.segments[-1] != after
+                continue
+            found.append(self._engine.get(location) or Document(name=location.name))
+            if len(found) == request.page_size:
+                break
+        return found, [found[-1].name.rsplit("/", 1)[-1].encode()] if found else []
+
+    def collection_ids(self, parent: Location, request: Proto) -> Proto:
+        if request.page_size < 0:
+            raise invalid_argument("page_size must be greater than or equal to zero.")
+        after = _read_token(request.page_token).decode() if request.page_token else ""
+        answer = ListCollectionIdsResponse()
+        for collection_id in self._engine.child_collections(parent):
+            if collection_id.encode() <= after.encode():
+                continue
+            answer.collection_ids.append(collection_id)
+            if len(answer.collection_ids) == request.page_size:
+                answer.next_page_token = _token(collection_id.encode())
+                break
+        return answer
+
+
+def _query(parent: Location, request: Proto) -> Query:
+    query = StructuredQuery()
+    query.from_.add().collection_id = request.collection_id
+    for clause in filter(None, (part.strip() for part in request.order_by.split(","))):
+        words = clause.split()
+        if len(words) > 2 or (len(words) == 2 and words[1].lower() not in ("asc", "desc")):
+            raise invalid_argument(f'Invalid order by clause "{clause}".')
+        order = query.order_by.add()
+        order.field.field_path = words[0]
+        if words[-1].lower() == "desc" and len(words) == 2:
+            order.direction = DESCENDING
+    if request.page_size:
+        query.limit.value = request.page_size
+    return parse_query(parent, query)
+
+
+def _token(position: bytes) -> str:
+    return base64.urlsafe_b64encode(position).decode()
+
+
+def _read_token(token: str) -> bytes:
+    try:
+        return base64.b64decode(token, altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        raise _bad_token() from None
+
+
+def _bad_token() -> RpcError:
+    return invalid_argument("invalid page token")

@@ -1,0 +1,324 @@
+"""`google.firestore.v1.Firestore`: each call parsed, handed to the engine, and answered when it is settled."""
+
+from __future__ import annotations
+
+import secrets
+import string
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+
+from google.protobuf import empty_pb2
+
+from emulator.firestore import protos
+from emulator.firestore.aggregate import aggregate, parse_aggregations
+from emulator.firestore.engine import Engine
+from emulator.firestore.fields import parse_field_path, project
+from emulator.firestore.listen import listen
+from emulator.firestore.listing import Listing
+from emulator.firestore.names import Location, check_id, parse_database, parse_document, parse_parent
+from emulator.firestore.protos import Proto
+from emulator.firestore.query import parse_query
+from emulator.firestore.times import set_stamp
+from emulator.firestore.transactions import Transaction, Transactions
+from emulator.firestore.writes import CheckedWrite, check_repeated, check_write
+from emulator.rpc.errors import RpcError, invalid_argument, not_found, unimplemented
+from emulator.rpc.service import BidiStream, Call, Method, ServerStream, Service, Unary
+
+MAX_REQUEST_BYTES = 10 * 1024 * 1024
+NAME = "google.firestore.v1.Firestore"
+_ID_LETTERS = string.ascii_letters + string.digits
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The moment a call reads at."""
+
+    transaction: Transaction | None
+    began: bool
+    """The call itself began the transaction, and its first answer must say so."""
+    at_micros: int | None
+
+
+class FirestoreService:
+    def __init__(self, engine: Engine, databases: Iterable[str] = ("(default)",)) -> None:
+        self._engine = engine
+        self._transactions = Transactions(engine)
+        self._listing = Listing(engine)
+        self._databases = frozenset(databases)
+
+    def table(self) -> Service:
+        methods: dict[str, Method] = {
+            "GetDocument": Unary(protos.GetDocumentRequest, self.get_document),
+            "ListDocuments": Unary(protos.ListDocumentsRequest, self.list_documents),
+            "CreateDocument": Unary(protos.CreateDocumentRequest, self.create_document),
+            "UpdateDocument": Unary(protos.UpdateDocumentRequest, self.update_document),
+            "DeleteDocument": Unary(protos.DeleteDocumentRequest, self.delete_document),
+            "BatchGetDocuments": ServerStream(protos.BatchGetDocumentsRequest, self.batch_get_documents),
+            "BeginTransaction": Unary(protos.BeginTransactionRequest, self.begin_transaction),
+            "Commit": Unary(protos.CommitRequest, self.commit),
+            "Rollback": Unary(protos.RollbackRequest, self.rollback),
+            "RunQuery": ServerStream(protos.RunQueryRequest, self.run_query),
+            "RunAggregationQuery": ServerStream(protos.RunAggregationQueryRequest, self.run_aggregation_query),
+            "Listen": BidiStream(protos.ListenRequest, self.listen),
+            "ListCollectionIds": Unary(protos.ListCollectionIdsRequest, self.list_collection_ids),
+            "BatchWrite": Unary(protos.BatchWriteRequest, self.batch_write),
+            "PartitionQuery": Unary(protos.PartitionQueryRequest, _unsupported("PartitionQuery")),
+            "Write": BidiStream(protos.WriteRequest, _unsupported_stream("Write")),
+            "ExecutePipeline": Unary(protos.ExecutePipelineRequest, _unsupported("ExecutePipeline")),
+        }
+        return Service(NAME, methods)
+
+    # --- reads -------------------------------------------------------------------------------------------------------
+
+    async def get_document(self, request: Proto, call: Call) -> Proto:
+        location = self._document(request.name)
+        reading = self._reading(request, location.database)
+        await self._lock(reading, [location])
+        document = self._engine.get(location, reading.at_micros)
+        await self._engine.settled()
+        if document is None:
+            raise not_found(f"Document ({location.name}) not found.")
+        return _masked(document, request)
+
+    async def batch_get_documents(self, request: Proto, call: Call) -> AsyncIterator[Proto]:
+        database = self._database(request.database)
+        locations = list(dict.fromkeys(map(parse_document, request.documents)))
+        for location in locations:
+            if location.database != database:
+                raise invalid_argument(f'The document "{location.name}" is not in the database of the request.')
+        reading = self._reading(request, database)
+        await self._lock(reading, locations)
+        if reading.began and reading.transaction is not None:
+            yield protos.BatchGetDocumentsResponse(transaction=reading.transaction.id)
+        answers = []
+        read_micros = self._read_micros(reading)
+        for location in locations:
+            answer = protos.BatchGetDocumentsResponse()
+            set_stamp(answer.read_time, read_micros)
+            document = self._engine.get(location, reading.at_micros)
+            if document is None:
+                answer.missing = location.name
+            else:
+                answer.found.CopyFrom(_masked(document, request))
+            answers.append(answer)
+        await self._engine.settled()
+        for answer in answers:
+            yield answer
+
+    async def run_query(self, request: Proto, call: Call) -> AsyncIterator[Proto]:
+        parent = self._parent(request.parent)
+        query = parse_query(parent, request.structured_query)
+        reading = self._reading(request, parent.database)
+        if reading.began and reading.transaction is not None:
+            yield protos.RunQueryResponse(transaction=reading.transaction.id)
+        if reading.transaction is not None and not reading.transaction.read_only:
+            self._transactions.lock_query(reading.transaction, query)
+        documents = self._engine.run(query, reading.at_micros)
+        read_micros = self._read_micros(reading)
+        await self._engine.settled()
+        for document in documents:
+            answer = protos.RunQueryResponse(document=document)
+            set_stamp(answer.read_time, read_micros)
+            yield answer
+        if not documents:
+            answer = protos.RunQueryResponse(done=True)
+            set_stamp(answer.read_time, read_micros)
+            yield answer
+
+    async def run_aggregation_query(self, request: Proto, call: Call) -> AsyncIterator[Proto]:
+        parent = self._parent(request.parent)
+        asked = request.structured_aggregation_query
+        query = parse_query(parent, asked.structured_query)
+        aggregations = parse_aggregations(asked.aggregations)
+        reading = self._reading(request, parent.database)
+        if reading.transaction is not None and not reading.transaction.read_only:
+            self._transactions.lock_query(reading.transaction, query)
+        answer = protos.RunAggregationQueryResponse()
+        for alias, value in aggregate(self._engine, query, aggregations, reading.at_micros).items():
+            answer.result.aggregate_fields[alias].CopyFrom(value)
+        set_stamp(answer.read_time, self._read_micros(reading))
+        if reading.began and reading.transaction is not None:
+            answer.transaction = reading.transaction.id
+        await self._engine.settled()
+        yield answer
+
+    async def list_documents(self, request: Proto, call: Call) -> Proto:
+        parent = self._parent(request.parent)
+        reading = self._reading(request, parent.database)
+        answer = self._listing.documents(parent, request, reading.at_micros)
+        if reading.transaction is not None and not reading.transaction.read_only:
+            raise unimplemented("ListDocuments in a read-write transaction is not supported by this emulator.")
+        await self._engine.settled()
+        return answer
+
+    async def list_collection_ids(self, request: Proto, call: Call) -> Proto:
+        parent = self._parent(request.parent)
+        if request.HasField("read_time"):
+            raise unimplemented("ListCollectionIds at a read time is not supported by this emulator.")
+        answer = self._listing.collection_ids(parent, request)
+        await self._engine.settled()
+        return answer
+
+    def listen(self, requests: AsyncIterator[Proto], call: Call) -> AsyncIterator[Proto]:
+        return listen(self._engine, requests, self._database)
+
+    # --- writes ------------------------------------------------------------------------------------------------------
+
+    async def commit(self, request: Proto, call: Call) -> Proto:
+        database = self._database(request.database)
+        _check_size(request)
+        # Found before the writes are checked: even a commit that is refused ends its transaction.
+        transaction = self._transactions.find(request.transaction, database) if request.transaction else None
+        try:
+            writes = [check_write(write, database) for write in request.writes]
+            check_repeated(writes)
+        except RpcError:
+            if transaction is not None and not transaction.read_only:
+                self._transactions.rollback(transaction.id)
+            raise
+        committed = await self._transactions.commit(transaction, writes)
+        answer = protos.CommitResponse()
+        if committed is not None:
+            answer.write_results.extend(committed.results)
+            set_stamp(answer.commit_time, committed.commit_micros)
+        await self._engine.settled()
+        return answer
+
+    async def batch_write(self, request: Proto, call: Call) -> Proto:
+        """Not atomic: each write stands alone. What is malformed refuses the whole call."""
+        database = self._database(request.database)
+        _check_size(request)
+        writes = [check_write(write, database) for write in request.writes]
+        if len({write.location for write in writes}) < len(writes):
+            raise invalid_argument("the same document cannot be written more than once in a single request")
+        answer = protos.BatchWriteResponse()
+        for write in writes:
+            result, status = answer.write_results.add(), answer.status.add()
+            try:
+                committed = await self._transactions.commit(None, [write])
+            except RpcError as error:
+                status.code, status.message = error.code.value[0], error.message
+            else:
+                assert committed is not None, "one write was given"
+                result.CopyFrom(committed.results[0])
+        await self._engine.settled()
+        return answer
+
+    async def create_document(self, request: Proto, call: Call) -> Proto:
+        parent = self._parent(request.parent)
+        _check_size(request)
+        if not request.collection_id:
+            raise invalid_argument("collectionId is the empty string.")
+        if request.document.name:
+            raise invalid_argument("document.name must not be set")
+        document_id = request.document_id or "".join(secrets.choice(_ID_LETTERS) for _ in range(20))
+        for segment in (request.collection_id, document_id):
+            if "/" in segment:
+                raise invalid_argument(f'Resource id "{segment}" is invalid because it contains "/".')
+            check_id(segment, "Resource")
+        write = protos.Write(update=request.document)
+        write.update.name = parent.child(request.collection_id, document_id).name
+        write.current_document.exists = False
+        return await self._write_one(check_write(write, parent.database), request)
+
+    async def update_document(self, request: Proto, call: Call) -> Proto:
+        location = self._document(request.document.name)
+        _check_size(request)
+        write = protos.Write(update=request.document)
+        if request.HasField("update_mask"):
+            write.update_mask.CopyFrom(request.update_mask)
+        if request.HasField("current_document"):
+            write.current_document.CopyFrom(request.current_document)
+        return await self._write_one(check_write(write, location.database), request)
+
+    async def delete_document(self, request: Proto, call: Call) -> Proto:
+        location = self._document(request.name)
+        write = protos.Write(delete=request.name)
+        if request.HasField("current_document"):
+            write.current_document.CopyFrom(request.current_document)
+        await self._transactions.commit(None, [check_write(write, location.database)])
+        await self._engine.settled()
+        return empty_pb2.Empty()
+
+    async def _write_one(self, write: CheckedWrite, request: Proto) -> Proto:
+        await self._transactions.commit(None, [write])
+        document = self._engine.get(write.location)
+        await self._engine.settled()
+        assert document is not None, "it was written in this step"
+        return _masked(document, request)
+
+    # --- transactions ------------------------------------------------------------------------------------------------
+
+    async def begin_transaction(self, request: Proto, call: Call) -> Proto:
+        database = self._database(request.database)
+        options = request.options if request.HasField("options") else None
+        return protos.BeginTransactionResponse(transaction=self._transactions.begin(database, options).id)
+
+    async def rollback(self, request: Proto, call: Call) -> Proto:
+        self._database(request.database)
+        self._transactions.rollback(request.transaction)
+        return empty_pb2.Empty()
+
+    def _reading(self, request: Proto, database: str) -> _Reading:
+        match request.WhichOneof("consistency_selector"):
+            case "transaction":
+                transaction = self._transactions.find(request.transaction, database)
+                return _Reading(transaction, False, transaction.snapshot_micros)
+            case "new_transaction":
+                transaction = self._transactions.begin(database, request.new_transaction)
+                return _Reading(transaction, True, transaction.snapshot_micros)
+            case "read_time":
+                return _Reading(None, False, self._engine.check_read_time(request.read_time))
+        return _Reading(None, False, None)
+
+    async def _lock(self, reading: _Reading, locations: list[Location]) -> None:
+        if reading.transaction is not None and not reading.transaction.read_only:
+            await self._transactions.lock_documents(reading.transaction, locations)
+
+    def _read_micros(self, reading: _Reading) -> int:
+        return self._engine.now_micros() if reading.at_micros is None else reading.at_micros
+
+    # --- names -------------------------------------------------------------------------------------------------------
+
+    def _database(self, name: str) -> str:
+        database = parse_database(name)
+        _, project_id, _, database_id = database.split("/")
+        if database_id not in self._databases:
+            raise not_found(f"The database {database_id} does not exist for project {project_id}.")
+        return database
+
+    def _document(self, name: str) -> Location:
+        location = parse_document(name)
+        self._database(location.database)
+        return location
+
+    def _parent(self, name: str) -> Location:
+        location = parse_parent(name)
+        self._database(location.database)
+        return location
+
+
+def _masked(document: Proto, request: Proto) -> Proto:
+    if not request.HasField("mask"):
+        return document
+    return project(document, [parse_field_path(path) for path in request.mask.field_paths])
+
+
+def _check_size(request: Proto) -> None:
+    if request.ByteSize() > MAX_REQUEST_BYTES:
+        raise invalid_argument(f"Request payload size exceeds the limit: {MAX_REQUEST_BYTES} bytes.")
+
+
+def _unsupported(method: str):  # type: ignore[no-untyped-def]  # one helper for two kinds of handler
+    async def refuse(request: Proto, call: Call) -> Proto:
+        raise unimplemented(f"{method} is not supported by this emulator.")
+
+    return refuse
+
+
+def _unsupported_stream(method: str):  # type: ignore[no-untyped-def]  # as above
+    async def refuse(requests: AsyncIterator[Proto], call: Call) -> AsyncIterator[Proto]:
+        raise unimplemented(f"{method} is not supported by this emulator.")
+        yield
+
+    return refuse
