@@ -361,12 +361,11 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         self._gathers_unhandled = True
         self._limit_seconds = self._now + _SHUTDOWN_LIMIT_SECONDS
         self._cancel_pending_tasks()
-        self._collect_garbage()  # async generators that are dropped now schedule their own closing
-        while self._ready:
-            self.run_until_complete(asyncio.sleep(0))
-        self._cancel_pending_tasks()
+        self._collect_garbage()  # dropped tasks report their errors, dropped generators schedule their end
+        self.run_until_complete(asyncio.sleep(0))
+        if closing := self.pending_tasks():
+            self.run_until_complete(asyncio.gather(*closing, return_exceptions=True))
         self.run_until_complete(self.shutdown_asyncgens())
-        self._collect_garbage()  # dropped tasks in reference cycles report their exceptions
         if self._unhandled:
             self._raise_unhandled()
 

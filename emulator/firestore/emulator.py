@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from emulator.firestore.delivery import Delivery
 from emulator.firestore.engine import Engine
 from emulator.firestore.indexes import IndexRules
 from emulator.firestore.service import FirestoreService
 from emulator.firestore.times import Clock, system_clock
+from emulator.firestore.triggers import Triggers
+from emulator.outgoing import HttpSender, Sender
 from emulator.rpc.service import Service
+
+DATABASE_FILE = "firestore.sqlite3"
 
 
 class FirestoreEmulator:
-    """`data` None keeps everything in memory; `indexes` None serves every query, as Google's emulator does."""
+    """Start it inside the event loop that will run it.
+
+    `data` is a directory, or None for memory. `indexes` is a firestore.indexes.json to hold queries to; None serves
+    every query, as Google's emulator does. `functions` is the HOST:PORT that events go to; None delivers none.
+    """
 
     def __init__(
         self,
@@ -22,14 +32,31 @@ class FirestoreEmulator:
         clock: Clock = system_clock,
         indexes: Path | None = None,
         databases: Sequence[str] = ("(default)",),
+        functions: str | None = None,
+        send: Sender | None = None,
     ) -> None:
         rules = None if indexes is None else IndexRules.load(indexes)
-        self.engine = Engine(None if data is None else data / "firestore.sqlite3", clock, rules)
+        self.engine = Engine(None if data is None else data / DATABASE_FILE, clock, rules)
         self.service: Service = FirestoreService(self.engine, databases).table()
-        self.http_app: Any = None
+        self.triggers = Triggers(self.engine)
+        self._pool = HttpSender()
+        self._delivery = (
+            None if functions is None else Delivery(self.engine, self.triggers, functions, send or self._pool)
+        )
+
+    @cached_property
+    def http_app(self) -> Any:
+        """The ASGI application to serve beside `service`."""
+        from emulator.firestore.http import http_app  # here, since a simulation has no use for a web framework
+
+        return http_app(self.engine, self.triggers)
 
     async def start(self) -> None:
-        return None
+        if self._delivery is not None:
+            self._delivery.start()
 
     async def stop(self) -> None:
+        if self._delivery is not None:
+            await self._delivery.stop()
+        await self._pool.close()
         self.engine.close()

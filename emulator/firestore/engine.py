@@ -188,7 +188,7 @@ class Engine:
     # --- writes ------------------------------------------------------------------------------------------------------
 
     def draft(self, writes: Sequence[CheckedWrite]) -> Drafted:
-        """Decides a commit against what is stored now. Raises what a precondition that does not hold is refused with."""
+        """Decides a commit against what is stored now. Raises if a precondition does not hold."""
         drafts: dict[Location, DraftState] = {}
         results: list[list[Proto]] = []
         request_micros = self.now_micros()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 from emulator.rpc.errors import invalid_argument
 
@@ -17,7 +18,7 @@ MAX_DEPTH_SEGMENTS = 200
 """100 levels of subcollections: a collection id and a document id each."""
 
 _DATABASE = re.compile(r"projects/([^/]+)/databases/([^/]+)\Z")
-_RESERVED_ID = re.compile(r"__.*__", re.DOTALL)
+_RESERVED_ID = re.compile(r"__.+__", re.DOTALL)
 _NUMERIC_ID = re.compile(r"__id(-?\d+)__\Z")
 
 
@@ -84,21 +85,25 @@ def _parse(name: str) -> Location:
     segments = tuple(parts[5:])
     if len(segments) > MAX_DEPTH_SEGMENTS:
         raise invalid_argument("Resource name has more than 100 levels of collections.")
-    for segment in segments:
-        check_id(segment, name)
+    for collection_id in segments[::2]:
+        check_id(collection_id, "Collection")
+    for document_id in segments[1::2]:
+        check_id(document_id, "Resource")
     return Location("/".join(parts[:4]), segments)
 
 
-def check_id(segment: str, where: str) -> None:
+def check_id(segment: str, kind: Literal["Collection", "Resource"]) -> None:
     """Refuses what no collection or document may be called."""
     if not segment:
-        raise invalid_argument(f'Resource name "{_short(where)}" has an empty segment.')
+        raise invalid_argument(f"{kind} id must not be empty.")
     if segment in (".", ".."):
-        raise invalid_argument(f'Resource id "{segment}" is not allowed.')
+        raise invalid_argument(f'{kind} id "{segment}" is invalid because it is reserved.')
     if len(segment) > MAX_ID_BYTES // 4 and len(segment.encode()) > MAX_ID_BYTES:
-        raise invalid_argument(f"Resource id is longer than {MAX_ID_BYTES} bytes.")
-    if segment.startswith("__") and _RESERVED_ID.fullmatch(segment) and not _NUMERIC_ID.match(segment):
-        raise invalid_argument(f'Resource id "{_short(segment)}" is invalid because it is reserved.')
+        raise invalid_argument(f"{kind} id is longer than {MAX_ID_BYTES} bytes.")
+    if segment.startswith("__") and _RESERVED_ID.fullmatch(segment):
+        # Only documents may have numeric ids, and those have this form.
+        if kind == "Collection" or not _NUMERIC_ID.match(segment):
+            raise invalid_argument(f'{kind} id "{_short(segment)}" is invalid because it is reserved.')
 
 
 def numeric_id(segment: str) -> int | None:

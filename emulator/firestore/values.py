@@ -1,7 +1,8 @@
-"""What a document may hold: every value is checked, and brought to the precision Firestore keeps, before it is stored."""
+"""What a document may hold: every value is checked, and brought to Firestore's precision, before it is stored."""
 
 from __future__ import annotations
 
+import math
 import re
 
 from emulator.firestore import keys
@@ -10,6 +11,7 @@ from emulator.firestore.protos import Proto
 from emulator.rpc.errors import RpcError, invalid_argument
 
 MAX_DOCUMENT_BYTES = 1_048_576
+MAX_VALUE_BYTES = 1_048_487
 MAX_DEPTH = 20
 MIN_TIMESTAMP_SECONDS, MAX_TIMESTAMP_SECONDS = -62_135_596_800, 253_402_300_799
 """0001-01-01 to 9999-12-31"""
@@ -24,8 +26,8 @@ def check_fields(fields: Proto) -> None:
 
 
 def check_document_size(document: Proto, stored_bytes: int) -> None:
-    """Production counts names and values by its own rule; the serialized size, which is never far off, guards it."""
-    if stored_bytes > MAX_DOCUMENT_BYTES and document_size(document) > MAX_DOCUMENT_BYTES:
+    """Production counts by a rule of its own, which never gives three times the serialized size: that is the guard."""
+    if stored_bytes > MAX_DOCUMENT_BYTES // 3 and document_size(document) > MAX_DOCUMENT_BYTES:
         raise invalid_argument(
             f"Document '{document.name}' cannot be written because its size ({document_size(document):,} bytes) "
             f"exceeds the maximum allowed size of {MAX_DOCUMENT_BYTES:,} bytes."
@@ -79,14 +81,23 @@ def _check_name(name: str) -> None:
 def check_value(value: Proto, depth: int = 1, *, in_array: bool = False) -> None:
     kind = value.WhichOneof("value_type")
     match kind:
-        case "string_value" | "integer_value" | "boolean_value" | "null_value" | "double_value" | "bytes_value":
+        case "integer_value" | "boolean_value" | "null_value" | "double_value":
             return
+        case "string_value":
+            text = value.string_value
+            if len(text) > MAX_VALUE_BYTES // 4 and len(text.encode()) > MAX_VALUE_BYTES:
+                raise _too_long()
+        case "bytes_value":
+            if len(value.bytes_value) > MAX_VALUE_BYTES:
+                raise _too_long()
         case "timestamp_value":
             _check_timestamp(value.timestamp_value)
         case "map_value":
             if depth > MAX_DEPTH:
                 raise _too_deep()
             if keys.is_vector(value.map_value.fields):
+                if in_array:
+                    raise invalid_argument("Cannot convert a vector value in an array value.")
                 _check_vector(value.map_value.fields)
             else:
                 _check_map(value.map_value.fields, depth + 1)
@@ -123,8 +134,14 @@ def _check_vector(fields: Proto) -> None:
     values = fields["value"].array_value.values
     if len(fields) != 2 or any(item.WhichOneof("value_type") != "double_value" for item in values):
         raise invalid_argument("A vector is a map of __type__ and value, and its values are doubles.")
+    if any(math.isnan(item.double_value) for item in values):
+        raise invalid_argument("Vector cannot contain NaN values.")
     if not 1 <= len(values) <= 2048:
         raise invalid_argument("A vector has 1 to 2,048 dimensions.")
+
+
+def _too_long() -> RpcError:
+    return invalid_argument(f"A value is longer than {MAX_VALUE_BYTES} bytes.")
 
 
 def _too_deep() -> RpcError:

@@ -11,14 +11,16 @@ import asyncio
 import errno
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 from grpc import aio
 
+from emulator.rpc.errors import RpcError
 from emulator.rpc.service import Call, Message, Method, ServerStream, Service, Unary, refusal_of
 
 HTTP2_PREFACE = b"PRI * HTTP/2"
@@ -214,13 +216,13 @@ class _Behind(asyncio.Protocol):
 
 
 def _grpc_handler(path: str, method: Method) -> grpc.RpcMethodHandler[Any, Any]:
-    parse = method.request.FromString
+    parse = _parser(method.request)
     if isinstance(method, Unary):
         unary = method.handler
 
         async def answer(request: Message, context: Any) -> Message:
             try:
-                return await unary(request, _call(context))
+                return await unary(_whole(request), _call(context))
             except Exception as error:  # noqa: BLE001 - the border: whatever a handler raises becomes a status
                 refusal = refusal_of(error, path)
                 await context.abort(refusal.code, refusal.message)
@@ -231,7 +233,7 @@ def _grpc_handler(path: str, method: Method) -> grpc.RpcMethodHandler[Any, Any]:
 
         async def stream(request: Message, context: Any) -> AsyncIterator[Message]:
             try:
-                async for item in server_stream(request, _call(context)):
+                async for item in server_stream(_whole(request), _call(context)):
                     yield item
             except Exception as error:  # noqa: BLE001 - the border, as above
                 refusal = refusal_of(error, path)
@@ -243,13 +245,32 @@ def _grpc_handler(path: str, method: Method) -> grpc.RpcMethodHandler[Any, Any]:
 
     async def converse(requests: AsyncIterator[Message], context: Any) -> AsyncIterator[Message]:
         try:
-            async for item in bidi_stream(requests, _call(context)):
+            async for item in bidi_stream((_whole(r) async for r in requests), _call(context)):
                 yield item
         except Exception as error:  # noqa: BLE001 - the border, as above
             refusal = refusal_of(error, path)
             await context.abort(refusal.code, refusal.message)
 
     return grpc.stream_stream_rpc_method_handler(converse, parse, _serialize)
+
+
+def _parser(message_class: Message) -> Callable[[bytes], Message]:
+    """Hands bytes that are no message on as the refusal they deserve: gRPC would log a traceback for an exception."""
+
+    def parse(data: bytes) -> Message:
+        try:
+            return message_class.FromString(data)
+        except DecodeError:
+            name = message_class.DESCRIPTOR.full_name
+            return RpcError(grpc.StatusCode.INTERNAL, f"The request is not a valid {name} message.")
+
+    return parse
+
+
+def _whole(request: Message) -> Message:
+    if isinstance(request, RpcError):
+        raise request
+    return request
 
 
 def _serialize(message: Message) -> bytes:
