@@ -74,9 +74,12 @@ def value_key(value: Proto) -> bytes:
     raise ValueError(f"no such value type: {value.WhichOneof('value_type')}")
 
 
-def comparable_prefix(key: bytes) -> bytes:
-    """What the keys of all values begin with that an inequality may compare with this one; NaN is not among numbers."""
-    return _NUMBER_TAG if key[0] == NUMBER else key[:1]
+def comparable_with(key: bytes) -> tuple[bytes, bytes]:
+    """Between which two keys all values lie that an inequality may compare with this one; NaN is not among numbers.
+
+    Both are bytes that no key begins with (or NaN's whole key), so they cut cleanly in either direction.
+    """
+    return _NAN_KEY if key[0] == NUMBER else bytes([key[0] - 1]), bytes([key[0] + 1])
 
 
 def is_nan(value: Proto) -> bool:

@@ -100,10 +100,10 @@ def check_id(segment: str, kind: Literal["Collection", "Resource"]) -> None:
         raise invalid_argument(f'{kind} id "{segment}" is invalid because it is reserved.')
     if len(segment) > MAX_ID_BYTES // 4 and len(segment.encode()) > MAX_ID_BYTES:
         raise invalid_argument(f"{kind} id is longer than {MAX_ID_BYTES} bytes.")
-    if segment.startswith("__") and _RESERVED_ID.fullmatch(segment):
-        # Only documents may have numeric ids, and those have this form.
-        if kind == "Collection" or not _NUMERIC_ID.match(segment):
-            raise invalid_argument(f'{kind} id "{_short(segment)}" is invalid because it is reserved.')
+    # Only documents may have numeric ids, and those have the reserved form.
+    is_numeric = kind == "Resource" and segment.startswith("__id") and _NUMERIC_ID.match(segment)
+    if segment.startswith("__") and _RESERVED_ID.fullmatch(segment) and not is_numeric:
+        raise invalid_argument(f'{kind} id "{_short(segment)}" is invalid because it is reserved.')
 
 
 def numeric_id(segment: str) -> int | None:

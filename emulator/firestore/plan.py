@@ -162,16 +162,16 @@ def _scan(query: Query, alternative: Conjunction) -> Scan | None:
 def _range(predicate: Predicate) -> tuple[Bound, Bound]:
     """The values that a predicate may accept, ascending."""
     key = predicate.key
-    alike = keys.comparable_prefix(key)
+    low, high = keys.comparable_with(key)
     match predicate.op:
         case Op.LESS:
-            return Bound(alike, behind=False), Bound(key, behind=False)
+            return Bound(low, behind=True), Bound(key, behind=False)
         case Op.LESS_OR_EQUAL:
-            return Bound(alike, behind=False), Bound(key, behind=True)
+            return Bound(low, behind=True), Bound(key, behind=True)
         case Op.GREATER:
-            return Bound(key, behind=True), Bound(alike, behind=True)
+            return Bound(key, behind=True), Bound(high, behind=False)
         case Op.GREATER_OR_EQUAL:
-            return Bound(key, behind=False), Bound(alike, behind=True)
+            return Bound(key, behind=False), Bound(high, behind=False)
         case Op.NOT_EQUAL if predicate.path == NAME_PATH:
             return Bound(b"", behind=False), Bound(b"", behind=True)
         case Op.NOT_EQUAL:

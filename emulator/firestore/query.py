@@ -73,7 +73,8 @@ class Predicate:
                 return found != self.key and found != _NULL_KEY
             case Op.CONTAINS:
                 return elements is not None and self.key in elements
-        if not found.startswith(keys.comparable_prefix(self.key)):
+        low, high = keys.comparable_with(self.key)
+        if not low < found < high:
             return False
         match self.op:
             case Op.LESS:

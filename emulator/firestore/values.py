@@ -7,6 +7,7 @@ import re
 
 from emulator.firestore import keys
 from emulator.firestore.fields import MAX_FIELD_NAME_BYTES
+from emulator.firestore.names import parse_document
 from emulator.firestore.protos import Proto
 from emulator.rpc.errors import RpcError, invalid_argument
 
@@ -17,7 +18,6 @@ MIN_TIMESTAMP_SECONDS, MAX_TIMESTAMP_SECONDS = -62_135_596_800, 253_402_300_799
 """0001-01-01 to 9999-12-31"""
 
 _RESERVED = re.compile(r"__.*__", re.DOTALL)
-_REFERENCE = re.compile(r"projects/[^/]+/databases/[^/]+/documents(/[^/]+/[^/]+)+\Z")
 
 
 def check_fields(fields: Proto) -> None:
@@ -114,8 +114,7 @@ def check_value(value: Proto, depth: int = 1, *, in_array: bool = False) -> None
             if not (-90 <= point.latitude <= 90 and -180 <= point.longitude <= 180):
                 raise invalid_argument("A geo point's latitude must be in [-90, 90] and its longitude in [-180, 180].")
         case "reference_value":
-            if not _REFERENCE.match(value.reference_value):
-                raise invalid_argument(f'"{value.reference_value[:200]}" is not the name of a document.')
+            parse_document(value.reference_value)
         case None:
             raise invalid_argument("A value must have a type; to store nothing, use null_value.")
         case _:

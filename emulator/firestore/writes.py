@@ -166,5 +166,7 @@ def _check_precondition(write: CheckedWrite, current: Proto | None) -> None:
     if wanted is None:
         return
     stored = 0 if current is None else micros_of(current.update_time)
+    if current is not None and wanted > stored:
+        raise invalid_argument("Invalid base version, it is greater than the stored version")
     if stored != wanted:
         raise failed_precondition(f"the stored version ({stored}) does not match the required base version ({wanted})")

@@ -1,4 +1,4 @@
-"""What these tests share: names, a client of either kind, a worker that answers as told, and a world in virtual time."""
+"""What these tests share: names, clients, a worker that answers as told, and a world in virtual time."""
 
 from __future__ import annotations
 

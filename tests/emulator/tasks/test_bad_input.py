@@ -231,9 +231,7 @@ async def test_a_bad_call_gets_productions_status(
     await _still_works(client)
 
 
-async def test_what_no_client_library_would_send_is_refused_as_well(
-    api: Api, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_what_no_client_library_would_send_is_refused_as_well(api: Api, caplog: pytest.LogCaptureFixture) -> None:
     """Raw messages: an impossible timestamp, a view of the future, bytes that are no message."""
     call = api.channel.unary_unary("/google.cloud.tasks.v2.CloudTasks/CreateTask")
     task = protos.Task(http_request=protos.HttpRequest(url=URL), schedule_time=Timestamp(seconds=10**15))

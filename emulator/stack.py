@@ -1,0 +1,79 @@
+"""Firestore and Cloud Tasks together, served on two ports of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from emulator.firestore.emulator import FirestoreEmulator
+from emulator.rpc.server import PortTaken, Server
+from emulator.tasks.emulator import TasksEmulator
+
+HOST = "127.0.0.1"
+
+
+class CannotStart(RuntimeError):
+    """What stands in the way, in words for the person who typed the command."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmulatorSettings:
+    firestore_port: int = 8080
+    """0 takes a free one."""
+    tasks_port: int = 8123
+    data: Path | None = None
+    """A directory; None keeps everything in memory."""
+    indexes: Path | None = None
+    functions: str | None = None
+    """HOST:PORT that Firestore events are delivered to."""
+    queues: Sequence[str] = ()
+
+
+class EmulatorStack:
+    """`async with EmulatorStack(settings) as stack`: both answer from its first line to its last."""
+
+    def __init__(self, settings: EmulatorSettings) -> None:
+        self._settings = settings
+        self._servers: list[Server] = []
+        self._firestore = FirestoreEmulator(settings.data, indexes=settings.indexes, functions=settings.functions)
+        try:
+            self._tasks = TasksEmulator(settings.data, queues=settings.queues)
+        except BaseException:
+            self._firestore.engine.close()
+            raise
+        self.firestore_address = ""
+        self.tasks_address = ""
+
+    async def __aenter__(self) -> EmulatorStack:
+        settings = self._settings
+        try:
+            await self._firestore.start()
+            await self._tasks.start()
+            firestore = await _serve(self._firestore, settings.firestore_port, "--firestore-port")
+            self._servers.append(firestore)
+            tasks = await _serve(self._tasks, settings.tasks_port, "--tasks-port")
+            self._servers.append(tasks)
+        except BaseException:
+            await self._stop()
+            raise
+        self.firestore_address, self.tasks_address = firestore.address, tasks.address
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._stop()
+
+    async def _stop(self) -> None:
+        for server in self._servers:
+            await server.stop()
+        await self._tasks.stop()
+        await self._firestore.stop()
+
+
+async def _serve(emulator: FirestoreEmulator | TasksEmulator, port: int, option: str) -> Server:
+    try:
+        return await Server.start(emulator.service, http=emulator.http_app, host=HOST, port=port)
+    except PortTaken:
+        raise CannotStart(
+            f"port {port} on {HOST} is taken; choose another with {option} (0 takes a free one)"
+        ) from None
