@@ -34,16 +34,14 @@ class Database:
         # check_same_thread is off because tests and tools may build an engine in one thread and run it in another;
         # it is never used from two at once.
         self._connection = sqlite3.connect(
-            path or ":memory:", isolation_level=None, check_same_thread=False, cached_statements=512
+            path or ":memory:", timeout=0, isolation_level=None, check_same_thread=False, cached_statements=512
         )
         self._open_group: asyncio.Future[None] | None = None
         execute = self._connection.execute
         execute("PRAGMA foreign_keys=OFF")
         execute("PRAGMA temp_store=MEMORY")
-        execute("PRAGMA cache_size=-65536")
         if path is not None:
             try:
-                execute("PRAGMA busy_timeout=0")
                 execute("PRAGMA locking_mode=EXCLUSIVE")
                 execute("PRAGMA journal_mode=WAL")
                 execute("PRAGMA synchronous=NORMAL")
@@ -57,6 +55,7 @@ class Database:
         else:
             execute("PRAGMA journal_mode=MEMORY")
             execute("PRAGMA synchronous=OFF")
+        execute("PRAGMA cache_size=-65536")  # reads the file, so not before the lock is ours
         self._connection.executescript(schema)
         # Bound once: these two are the hottest calls of an engine.
         self.execute = self._connection.execute
@@ -110,8 +109,14 @@ class Database:
         if not group.done():
             group.set_result(None)
 
+    @property
+    def open_group(self) -> asyncio.Future[None] | None:
+        """What the writes so far wait for; None when they are in the file. For whoever cannot await just yet."""
+        return self._open_group
+
     async def settled(self) -> None:
-        """Returns when everything written so far is in the file."""
+        """Returns when everything written so far is in the file. Await it in the same breath as the write: a group
+        that failed before is not told of here."""
         if self._open_group is not None:
             await asyncio.shield(self._open_group)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
-from itertools import product
+from itertools import chain, product
 
 from emulator.firestore import keys
 from emulator.firestore.fields import NAME_PATH, FieldPath, format_field_path, get_field, parse_field_path
@@ -190,6 +190,9 @@ def parse_query(parent: Location, query: Proto) -> Query:
     alternatives = _alternatives(query, parent)
     orders, explicit = _orders(query, alternatives)
     _check_scan_direction(orders, alternatives)
+    named = [order.path for order in orders] + [p.path for alternative in alternatives for p in alternative]
+    if collection_id is None and any(path != NAME_PATH for path in named):
+        raise invalid_argument("A query over all collections can filter and order by __name__ only.")
     if query.offset < 0:
         raise invalid_argument("offset is negative")
     if query.HasField("limit") and query.limit.value < 0:
@@ -283,10 +286,10 @@ def _disjunction(node: Proto, parent: Location) -> list[Conjunction]:
 
 def _composite(node: Proto, parent: Location) -> list[Conjunction]:
     branches = [_disjunction(child, parent) for child in node.filters]
-    if not branches:
-        raise invalid_argument("A composite filter must have at least one sub-filter.")
     match _composite_operator(node.op):
         case "OR":
+            if not branches:
+                raise invalid_argument("A composite filter with OR must have at least one sub-filter.")
             found = [alternative for branch in branches for alternative in branch]
         case "AND":
             count = 1
@@ -294,7 +297,7 @@ def _composite(node: Proto, parent: Location) -> list[Conjunction]:
                 count *= len(branch)
             if count > MAX_DISJUNCTIONS:
                 raise _too_many(count)
-            found = [tuple(dict.fromkeys(sum(choice, ()))) for choice in product(*branches)]
+            found = [tuple(dict.fromkeys(chain.from_iterable(choice))) for choice in product(*branches)]
         case _:
             raise invalid_argument("A composite filter must be AND or OR.")
     if len(found) > MAX_DISJUNCTIONS:
@@ -385,10 +388,16 @@ def _is_null_or_nan(value: Proto) -> bool:
 
 def _compared_key(path: FieldPath, value: Proto, parent: Location) -> bytes:
     if path != NAME_PATH:
-        return keys.value_key(value)
+        return _typed_key(value)
     if value.WhichOneof("value_type") != "reference_value":
         raise invalid_argument("__key__ filter value must be a Key")
     return _reference_key(value.reference_value, parent)
+
+
+def _typed_key(value: Proto) -> bytes:
+    if value.WhichOneof("value_type") is None:
+        raise invalid_argument("Cannot convert firestore.v1.Value with type unset.")
+    return keys.value_key(value)
 
 
 def _reference_key(name: str, parent: Location) -> bytes:
@@ -440,7 +449,7 @@ def _cursor(cursor: Proto, orders: tuple[Order, ...], explicit: int, parent: Loc
                 raise invalid_argument("Cursor position for __name__ must be a reference to a document.")
             key = _reference_key(value.reference_value, parent)
         else:
-            key = keys.value_key(value)
+            key = _typed_key(value)
         parts.append(keys.flipped(key) if order.descending else key)
     return Bound(b"".join(parts), behind=not cursor.before)
 

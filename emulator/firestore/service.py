@@ -12,7 +12,7 @@ from google.protobuf import empty_pb2
 from emulator.firestore import protos
 from emulator.firestore.aggregate import aggregate, parse_aggregations
 from emulator.firestore.engine import Engine
-from emulator.firestore.fields import parse_field_path, project
+from emulator.firestore.fields import FieldPath, parse_field_path, project
 from emulator.firestore.listen import listen
 from emulator.firestore.listing import Listing
 from emulator.firestore.names import Location, check_id, parse_database, parse_document, parse_parent
@@ -72,16 +72,18 @@ class FirestoreService:
 
     async def get_document(self, request: Proto, call: Call) -> Proto:
         location = self._document(request.name)
+        mask = _mask(request)
         reading = self._reading(request, location.database)
         await self._lock(reading, [location])
         document = self._engine.get(location, reading.at_micros)
         await self._engine.settled()
         if document is None:
             raise not_found(f"Document ({location.name}) not found.")
-        return _masked(document, request)
+        return _masked(document, mask)
 
     async def batch_get_documents(self, request: Proto, call: Call) -> AsyncIterator[Proto]:
         database = self._database(request.database)
+        mask = _mask(request)
         locations = list(dict.fromkeys(map(parse_document, request.documents)))
         for location in locations:
             if location.database != database:
@@ -99,7 +101,7 @@ class FirestoreService:
             if document is None:
                 answer.missing = location.name
             else:
-                answer.found.CopyFrom(_masked(document, request))
+                answer.found.CopyFrom(_masked(document, mask))
             answers.append(answer)
         await self._engine.settled()
         for answer in answers:
@@ -116,12 +118,10 @@ class FirestoreService:
         documents = self._engine.run(query, reading.at_micros)
         read_micros = self._read_micros(reading)
         await self._engine.settled()
-        for document in documents:
-            answer = protos.RunQueryResponse(document=document)
-            set_stamp(answer.read_time, read_micros)
-            yield answer
-        if not documents:
-            answer = protos.RunQueryResponse(done=True)
+        # An empty result is one answer too: it carries the read time.
+        answers = [protos.RunQueryResponse(document=document) for document in documents] or [protos.RunQueryResponse()]
+        answers[-1].done = True
+        for answer in answers:
             set_stamp(answer.read_time, read_micros)
             yield answer
 
@@ -241,11 +241,12 @@ class FirestoreService:
         return empty_pb2.Empty()
 
     async def _write_one(self, write: CheckedWrite, request: Proto) -> Proto:
+        mask = _mask(request)
         await self._transactions.commit(None, [write])
         document = self._engine.get(write.location)
         await self._engine.settled()
         assert document is not None, "it was written in this step"
-        return _masked(document, request)
+        return _masked(document, mask)
 
     # --- transactions ------------------------------------------------------------------------------------------------
 
@@ -298,10 +299,12 @@ class FirestoreService:
         return location
 
 
-def _masked(document: Proto, request: Proto) -> Proto:
-    if not request.HasField("mask"):
-        return document
-    return project(document, [parse_field_path(path) for path in request.mask.field_paths])
+def _mask(request: Proto) -> list[FieldPath] | None:
+    return [parse_field_path(path) for path in request.mask.field_paths] if request.HasField("mask") else None
+
+
+def _masked(document: Proto, mask: list[FieldPath] | None) -> Proto:
+    return document if mask is None else project(document, mask)
 
 
 def _check_size(request: Proto) -> None:

@@ -77,7 +77,7 @@ class Dispatcher:
     def launch(self, claim: Claim) -> None:
         """Make a claimed attempt."""
         self._in_flight[claim.queue_id] += 1
-        attempt = asyncio.get_running_loop().create_task(self._attempt(claim))
+        attempt = asyncio.get_running_loop().create_task(self._attempt(claim, self._engine.group()))
         self._attempts.add(attempt)
         attempt.add_done_callback(self._attempts.discard)
 
@@ -116,9 +116,10 @@ class Dispatcher:
             seconds = (min(self._look_at.values()) - self._engine.clock()).total_seconds()
             self._timer = asyncio.get_running_loop().call_later(max(0.0, seconds), self._wake.set)
 
-    async def _attempt(self, claim: Claim) -> None:
+    async def _attempt(self, claim: Claim, group: asyncio.Future[None] | None) -> None:
+        """`group` is what the claim was written with: nothing is sent before it is in the file."""
         try:
-            await self._engine.settled()
+            await self._engine.written(group)
         except sqlite3.Error as error:
             self._ended(claim)
             self._leave_alone(claim.queue_id, error)

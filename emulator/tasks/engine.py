@@ -5,6 +5,7 @@ Nothing here waits. Whoever answers a client, or sends an attempt, first awaits 
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Callable
 from datetime import timedelta
@@ -48,11 +49,18 @@ class Engine:
         """Called with a queue's id whenever what it will dispatch next may have changed."""
 
     async def settled(self) -> None:
-        """Returns when everything so far is in the file. When it cannot be, memory is made to agree with the
-        file.
-        """
+        """Returns when everything so far is in the file."""
+        await self.written(self._database.open_group)
+
+    def group(self) -> asyncio.Future[None] | None:
+        """What was written so far, as something to await later with `written`."""
+        return self._database.open_group
+
+    async def written(self, group: asyncio.Future[None] | None) -> None:
+        """Returns when the group is in the file. When it cannot be, memory is made to agree with the file."""
         try:
-            await self._database.settled()
+            if group is not None:
+                await asyncio.shield(group)
         except sqlite3.Error:
             self.queues.load()
             raise

@@ -126,7 +126,7 @@ class World:
         """How long the worker works on each attempt."""
         self.busy = 0
         self.most_busy = 0
-        options = {"queues": [QUEUE], "random": Random(7), "clock": self.clock, "send": self._send}
+        options: dict[str, Any] = {"queues": [QUEUE], "random": Random(7), "clock": self.clock, "send": self._send}
         self.emulator = TasksEmulator(**(options | emulator_options))
         self.client = client_of(self.emulator)
 

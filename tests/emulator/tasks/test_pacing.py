@@ -20,7 +20,8 @@ def limits(per_second: float, burst: int | None = None) -> Limits:
 
 def greedy(rate: Limits, slowdown: Slowdown, dispatches: int) -> list[datetime]:
     """When a queue that always has more would dispatch, sleeping as the dispatcher does."""
-    now, bucket, moments = START, pacing.full(rate, START), []
+    now, bucket = START, pacing.full(rate, START)
+    moments: list[datetime] = []
     while len(moments) < dispatches:
         bucket = pacing.refilled(bucket, rate, slowdown, now)
         count = min(pacing.available(bucket), dispatches - len(moments))

@@ -134,5 +134,5 @@ async def test_tombstones_do_not_pile_up() -> None:
             if n % 700 == 699:
                 await client.purge_queue(name=QUEUE)
                 now += timedelta(hours=2)
-        (count,) = emulator.engine._database.row("SELECT count(*) FROM tombstones") or (None,)
-        assert count <= 1400
+        kept = emulator.engine._database.rows("SELECT 1 FROM tombstones")
+        assert len(kept) <= 1400

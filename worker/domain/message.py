@@ -1,0 +1,294 @@
+"""A message: its parts, its outbox document, its states.
+
+Who is authoritative: the outbox document says whether the message is still to be sent; the thread's message document
+shows people how far it came. The client writes both once, as `queued`; from then on only the worker writes, but for
+`cancelRequested`.
+
+The life of an outbox document is TRANSITIONS below: a pair that is not in the table is an error in the program, and
+raises. What a crash leaves behind in each state:
+
+    queued      nothing is in doubt; the sweep wakes the lane
+    sending     perhaps sent: an unknown outcome, settled by the lane's next holder (attempt.py) or a receipt
+    uncertain   perhaps sent, and known to be so: settled by a receipt, or by the account's `onUncertain`
+    the others  ends; nothing is left to do, except that a provider may fail what it had accepted, and an operator
+                may put a failed message back into the queue
+
+The message document's status moves forward only: queued < sent < delivered < read; failed, skipped and cancelled are
+ends, and a failure does not undo a delivery (`advances`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from worker.domain.outcome import DeliveryError, ErrorCode
+
+MAX_TEXT = 4096
+MAX_PARTS = 10
+KEEP_ENDED = timedelta(days=30)
+"""How long a document stays after its end, for the TTL policy."""
+
+Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=512)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
+
+
+class TextPart(_Part):
+    type: Literal["text"]
+    text: Text
+
+
+class MediaPart(_Part):
+    type: Literal["media"]
+    mediaId: Annotated[str, StringConstraints(pattern=r"^[^/]{1,512}$")]
+    mimeType: Annotated[str, StringConstraints(pattern=r"^[\w.+-]+/[\w.+-]+(;.*)?$", max_length=200)]
+    caption: Text | None = None
+    filename: Name | None = None
+
+
+class TemplatePart(_Part):
+    type: Literal["template"]
+    name: Name
+    language: Annotated[str, StringConstraints(min_length=2, max_length=35)]
+    params: Annotated[tuple[Annotated[str, StringConstraints(max_length=MAX_TEXT)], ...], Field(strict=False)]
+    """The values of the template's placeholders, in order."""
+
+
+Part = TextPart | MediaPart | TemplatePart
+
+
+class OutboxStatus(StrEnum):
+    QUEUED = "queued"
+    SENDING = "sending"
+    SENT = "sent"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    CANCELLED = "cancelled"
+    UNCERTAIN = "uncertain"
+
+
+class MessageStatus(StrEnum):
+    """The status of a thread's message document."""
+
+    QUEUED = "queued"
+    SENT = "sent"
+    DELIVERED = "delivered"
+    READ = "read"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    CANCELLED = "cancelled"
+
+
+class Event(StrEnum):
+    CLAIM = "claim"
+    CONFIRM = "confirm"
+    """The provider accepted it, by its answer or by a receipt."""
+    RETRY = "retry"
+    REJECT = "reject"
+    EXPIRE = "expire"
+    """Too late to send: the deadline passed or the window closed."""
+    CANCEL = "cancel"
+    DOUBT = "doubt"
+    REDRIVE = "redrive"
+
+
+_S, _E = OutboxStatus, Event
+
+TRANSITIONS: dict[tuple[OutboxStatus, Event], OutboxStatus] = {
+    (_S.QUEUED, _E.CLAIM): _S.SENDING,
+    (_S.QUEUED, _E.CANCEL): _S.CANCELLED,
+    (_S.QUEUED, _E.EXPIRE): _S.SKIPPED,
+    (_S.QUEUED, _E.REJECT): _S.FAILED,
+    (_S.QUEUED, _E.CONFIRM): _S.SENT,  # a receipt of an earlier attempt
+    (_S.SENDING, _E.CONFIRM): _S.SENT,
+    (_S.SENDING, _E.RETRY): _S.QUEUED,
+    (_S.SENDING, _E.REJECT): _S.FAILED,
+    (_S.SENDING, _E.EXPIRE): _S.SKIPPED,
+    (_S.SENDING, _E.DOUBT): _S.UNCERTAIN,
+    (_S.UNCERTAIN, _E.CONFIRM): _S.SENT,
+    (_S.UNCERTAIN, _E.REJECT): _S.FAILED,
+    (_S.UNCERTAIN, _E.RETRY): _S.QUEUED,
+    (_S.UNCERTAIN, _E.DOUBT): _S.UNCERTAIN,  # the wait is over: held for a person
+    (_S.SENT, _E.REJECT): _S.FAILED,  # accepted, and failed by the provider later
+    (_S.FAILED, _E.REDRIVE): _S.QUEUED,
+    (_S.UNCERTAIN, _E.REDRIVE): _S.QUEUED,  # a person decided to send it again
+}
+
+ENDED = frozenset({_S.SENT, _S.FAILED, _S.SKIPPED, _S.CANCELLED})
+
+SHOWN_AS: dict[OutboxStatus, MessageStatus] = {
+    _S.QUEUED: MessageStatus.QUEUED,
+    _S.SENDING: MessageStatus.QUEUED,
+    _S.UNCERTAIN: MessageStatus.QUEUED,
+    _S.SENT: MessageStatus.SENT,
+    _S.FAILED: MessageStatus.FAILED,
+    _S.SKIPPED: MessageStatus.SKIPPED,
+    _S.CANCELLED: MessageStatus.CANCELLED,
+}
+"""What people see of an outbox status: a message in flight or in doubt is still `queued` to them."""
+
+_RANK = {MessageStatus.QUEUED: 0, MessageStatus.SENT: 1, MessageStatus.DELIVERED: 2, MessageStatus.READ: 3}
+
+
+class IllegalTransition(Exception):
+    """A pair that TRANSITIONS does not have: an error in the program, never in the data."""
+
+
+def advances(current: MessageStatus, to: MessageStatus) -> bool:
+    """Whether `to` is forward of `current`. Ends are left by nothing; a delivery is not undone by a failure."""
+    if current not in _RANK:
+        return False
+    if to not in _RANK:
+        return _RANK[current] <= _RANK[MessageStatus.SENT]
+    return _RANK[to] > _RANK[current]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxMessage:
+    """A valid `outbox/{requestId}` document. Made by validation.py, changed only by the methods below."""
+
+    # Chosen by the client; these never change.
+    request_id: str
+    account_id: str
+    thread_id: str
+    to: str
+    parts: tuple[Part, ...]
+    created_at: datetime
+    created_by: str | None = None
+    send_by: datetime | None = None
+    run_id: str | None = None
+    target_id: str | None = None
+
+    status: OutboxStatus = OutboxStatus.QUEUED
+    """Moves with each event in TRANSITIONS."""
+    next_attempt_at: datetime | None
+    """Not before this. Moves with each retry. While uncertain: when the wait for a receipt ends, or None if a
+    person must decide."""
+    cancel_requested: bool = False
+    """Set once, by the client, at any time."""
+    attempts: int = 0
+    """Claims. Grows with each, and never shrinks."""
+    failures: int = 0
+    """Attempts that failed for the message's own sake: no throttles, no troubles of the account. 0 on redrive."""
+    parts_sent: int = 0
+    """Parts accepted in earlier attempts. Grows when an attempt ends half-way."""
+    claimed_by: str | None = None
+    """Owner and fence of the claim. Set on claim, cleared by whatever follows."""
+    lease_until: datetime | None = None
+    """Set and cleared with claimed_by."""
+    provider_message_id: str | None = None
+    """Set with `sent`."""
+    sent_at: datetime | None = None
+    """Set with `sent`."""
+    last_error: DeliveryError | None = None
+    """Set by each attempt that did not end in `sent`; stays afterwards."""
+    expire_at: datetime | None = None
+    """Set at an end; cleared on redrive."""
+
+    @property
+    def order(self) -> tuple[datetime, datetime, str]:
+        """The place within its thread and its lane; the claim query sorts in the same way."""
+        return (self.next_attempt_at or self.created_at, self.created_at, self.request_id)
+
+    @property
+    def maybe_sent(self) -> bool:
+        """Whether the last attempt may have reached the recipient, for all we know."""
+        return self.last_error is not None and self.last_error.code is ErrorCode.OUTCOME_UNKNOWN
+
+    def claimed(self, *, by: str, lease_until: datetime) -> OutboxMessage:
+        return replace(
+            self,
+            status=_next(self, Event.CLAIM),
+            attempts=self.attempts + 1,
+            claimed_by=by,
+            lease_until=lease_until,
+        )
+
+    def sent(self, *, provider_message_id: str | None, at: datetime) -> OutboxMessage:
+        return replace(
+            self,
+            status=_next(self, Event.CONFIRM),
+            provider_message_id=provider_message_id or self.provider_message_id,
+            sent_at=at,
+            claimed_by=None,
+            lease_until=None,
+            expire_at=at + KEEP_ENDED,
+        )
+
+    def requeued(self, *, at: datetime, error: DeliveryError, failures: int, parts_sent: int = 0) -> OutboxMessage:
+        """Back to the queue for an attempt at `at`. `failures` is the new count, `parts_sent` this attempt's share."""
+        return replace(
+            self,
+            status=_next(self, Event.RETRY),
+            next_attempt_at=at,
+            last_error=error,
+            failures=failures,
+            parts_sent=self.parts_sent + parts_sent,
+            claimed_by=None,
+            lease_until=None,
+        )
+
+    def failed(self, error: DeliveryError, *, parts_sent: int = 0) -> OutboxMessage:
+        return self._ended(Event.REJECT, error, parts_sent=parts_sent)
+
+    def skipped(self, error: DeliveryError, *, parts_sent: int = 0) -> OutboxMessage:
+        return self._ended(Event.EXPIRE, error, parts_sent=parts_sent)
+
+    def cancelled(self, *, at: datetime) -> OutboxMessage:
+        return replace(self, status=_next(self, Event.CANCEL), expire_at=at + KEEP_ENDED)
+
+    def in_doubt(
+        self, *, resolve_at: datetime | None, error: DeliveryError, failures: int, parts_sent: int = 0
+    ) -> OutboxMessage:
+        """Perhaps sent. `resolve_at` is when to stop waiting for a receipt; None leaves it to a person."""
+        return replace(
+            self,
+            status=_next(self, Event.DOUBT),
+            next_attempt_at=resolve_at,
+            last_error=error,
+            failures=failures,
+            parts_sent=self.parts_sent + parts_sent,
+            claimed_by=None,
+            lease_until=None,
+        )
+
+    def redriven(self, *, at: datetime) -> OutboxMessage:
+        """An operator puts it back, with all its attempts before it."""
+        return replace(
+            self,
+            status=_next(self, Event.REDRIVE),
+            next_attempt_at=at,
+            failures=0,
+            cancel_requested=False,
+            expire_at=None,
+        )
+
+    def _ended(self, event: Event, error: DeliveryError, *, parts_sent: int) -> OutboxMessage:
+        return replace(
+            self,
+            status=_next(self, event),
+            last_error=error,
+            parts_sent=self.parts_sent + parts_sent,
+            claimed_by=None,
+            lease_until=None,
+            expire_at=error.at + KEEP_ENDED,
+        )
+
+
+def _next(message: OutboxMessage, event: Event) -> OutboxStatus:
+    try:
+        return TRANSITIONS[message.status, event]
+    except KeyError:
+        raise IllegalTransition(f"{message.request_id}: no {event} from {message.status}") from None
+
+
+def thread_id_of(account_id: str, to: str) -> str:
+    return f"{account_id}__{to}"
