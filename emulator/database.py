@@ -22,44 +22,51 @@ from pathlib import Path
 from typing import Any
 
 
-class DatabaseLocked(RuntimeError):
-    """Another process has this data directory open."""
+class DatabaseUnusable(RuntimeError):
+    """The file cannot be opened or written, is no database, or is open in another process."""
 
 
 class Database:
     def __init__(self, path: Path | None, schema: str) -> None:
         if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        self._durable = path is not None
-        # check_same_thread is off because tests and tools may build an engine in one thread and run it in another;
-        # it is never used from two at once.
-        self._connection = sqlite3.connect(
-            path or ":memory:", timeout=0, isolation_level=None, check_same_thread=False, cached_statements=512
-        )
-        self._open_group: asyncio.Future[None] | None = None
-        execute = self._connection.execute
-        execute("PRAGMA foreign_keys=OFF")
-        execute("PRAGMA temp_store=MEMORY")
-        if path is not None:
             try:
-                execute("PRAGMA locking_mode=EXCLUSIVE")
-                execute("PRAGMA journal_mode=WAL")
-                execute("PRAGMA synchronous=NORMAL")
-                execute("BEGIN IMMEDIATE")
-                execute("COMMIT")
-            except sqlite3.OperationalError as error:
-                self._connection.close()
-                if "locked" in str(error):
-                    raise DatabaseLocked(f"{path} is in use by another process") from None
-                raise
-        else:
-            execute("PRAGMA journal_mode=MEMORY")
-            execute("PRAGMA synchronous=OFF")
-        execute("PRAGMA cache_size=-65536")  # reads the file, so not before the lock is ours
-        self._connection.executescript(schema)
+                path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise DatabaseUnusable(f"{path.parent} cannot be made: {error.strerror}") from None
+        self._durable = path is not None
+        try:
+            self._connection = self._open(path)
+            self._connection.executescript(schema)
+        except sqlite3.Error as error:
+            reason = "it is in use by another process" if "locked" in str(error) else str(error)
+            raise DatabaseUnusable(f"{path} cannot be used: {reason}") from None
+        self._open_group: asyncio.Future[None] | None = None
         # Bound once: these two are the hottest calls of an engine.
         self.execute = self._connection.execute
         self.executemany = self._connection.executemany
+
+    @staticmethod
+    def _open(path: Path | None) -> sqlite3.Connection:
+        # check_same_thread is off because tests and tools may build an engine in one thread and run it in another;
+        # it is never used from two at once.
+        connection = sqlite3.connect(
+            path or ":memory:", isolation_level=None, check_same_thread=False, cached_statements=512
+        )
+        settings = ["foreign_keys=OFF", "temp_store=MEMORY", "cache_size=-65536"]
+        if path is None:
+            settings += ["journal_mode=MEMORY", "synchronous=OFF"]
+        else:
+            settings += ["busy_timeout=0", "locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=NORMAL"]
+        try:
+            for setting in settings:
+                connection.execute(f"PRAGMA {setting}")
+            if path is not None:
+                connection.execute("BEGIN IMMEDIATE")  # takes the lock now, and keeps it
+                connection.execute("COMMIT")
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
 
     def rows(self, sql: str, parameters: Iterable[Any] = ()) -> list[Any]:
         return self._connection.execute(sql, tuple(parameters)).fetchall()

@@ -63,7 +63,7 @@ _INSTALL_JAR = (
     " (Debian: apt-get install google-cloud-cli-firestore-emulator),"
     f" or firebase setup:emulators:firestore, or set {JAR_VARIABLE} to its path"
 )
-_INSTALL_JAVA = "Java: a JRE, 17 or newer (Debian: apt-get install default-jre-headless), on PATH or in JAVA_HOME"
+_INSTALL_JAVA = "Java: a JRE, 11 or newer (Debian: apt-get install default-jre-headless), on PATH or in JAVA_HOME"
 
 _SUPERVISOR = """
 import os, signal, subprocess, sys, threading, time

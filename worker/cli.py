@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import sys
 from pathlib import Path
@@ -50,11 +51,13 @@ def emulator(
 ) -> None:
     """Firestore and Cloud Tasks on this machine, for any project, until Ctrl-C."""
     # Imported here: `outbox --help` should not load two emulators.
-    from emulator.database import DatabaseLocked
+    from emulator.database import DatabaseUnusable
     from emulator.firestore.indexes import IndexFileError
     from emulator.rpc.errors import RpcError
     from emulator.stack import CannotStart, EmulatorSettings, EmulatorStack
 
+    if functions is not None and not re.fullmatch(r"[^\s/:]+:\d{1,5}", functions):
+        raise typer.BadParameter("must be HOST:PORT, such as 127.0.0.1:8081", param_hint="--functions")
     settings = EmulatorSettings(
         firestore_port=firestore_port,
         tasks_port=tasks_port,
@@ -82,7 +85,7 @@ def emulator(
 
     try:
         asyncio.run(run())
-    except (CannotStart, DatabaseLocked, IndexFileError) as error:
+    except (CannotStart, DatabaseUnusable, IndexFileError) as error:
         _fail(str(error))
     except RpcError as error:
         _fail(error.message)

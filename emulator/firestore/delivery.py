@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
 
 from emulator.firestore.engine import Change, Engine
 from emulator.firestore.triggers import Triggers
@@ -31,7 +32,8 @@ class Delivery:
         self._functions = functions
         self._send = send
         self._news = asyncio.Event()
-        self._slots = asyncio.Semaphore(IN_FLIGHT)
+        self._slots: dict[str, asyncio.Semaphore] = {}
+        """For each trigger, so that a receiver that hangs holds up its own events alone."""
         self._taken = 0
         """Every event up to this number was handed to a task of this process."""
         self._under_way: set[asyncio.Task[None]] = set()
@@ -66,7 +68,6 @@ class Delivery:
                 (self._taken, IN_FLIGHT),
             ):
                 for row in rows:
-                    await self._slots.acquire()
                     self._taken = row[0]
                     task = asyncio.create_task(self._deliver(*row))
                     self._under_way.add(task)
@@ -75,27 +76,20 @@ class Delivery:
     async def _deliver(
         self, number: int, project: str, trigger: str, event_type: str, document: str, micros: int, payload: bytes
     ) -> None:
-        holds_slot = True
+        slots = self._slots.setdefault(f"{project}/{trigger}", asyncio.Semaphore(IN_FLIGHT))
         pause = FIRST_PAUSE_SECONDS
-        try:
-            while (database := self._triggers.database_of(project, trigger)) is not None:
-                call = self._call(number, project, trigger, event_type, document, micros, payload, database)
+        while (database := self._triggers.database_of(project, trigger)) is not None:
+            call = self._call(number, project, trigger, event_type, document, micros, payload, database)
+            async with slots:
                 if await self._try(call):
                     break
-                if self._engine.now_micros() - micros > GIVE_UP_AFTER_MICROS:
-                    log.error("an event was given up", extra={"action": "event_dropped", "document": document})
-                    break
-                if holds_slot:
-                    # One that must wait does not hold up the others.
-                    self._slots.release()
-                    holds_slot = False
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
-            with self._engine.storage.database.atomic():
-                self._engine.storage.database.execute("DELETE FROM events WHERE id=?", (number,))
-        finally:
-            if holds_slot:
-                self._slots.release()
+            if self._engine.now_micros() - micros > GIVE_UP_AFTER_MICROS:
+                log.error("an event was given up", extra={"action": "event_dropped", "document": document})
+                break
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+        with self._engine.storage.database.atomic():
+            self._engine.storage.database.execute("DELETE FROM events WHERE id=?", (number,))
 
     async def _try(self, call: HttpCall) -> bool:
         try:
@@ -134,9 +128,10 @@ class Delivery:
             "ce-location": "local",
             "ce-document": _header(document),
         }
+        path = f"projects/{quote(project, safe='')}/triggers/{quote(trigger, safe='')}"
         return HttpCall(
             method="POST",
-            url=f"http://{self._functions}/functions/projects/{project}/triggers/{trigger}",
+            url=f"http://{self._functions}/functions/{path}",
             headers=headers,
             body=payload,
             deadline=DEADLINE,

@@ -169,17 +169,20 @@ class Engine:
         for _, document in sorted(positioned, key=lambda item: item[0]):
             yield document
 
-    def child_collections(self, parent: Location) -> Iterator[str]:
-        """The ids of the collections below a document or the root, also those that hold only deeper documents."""
-        yield from self._children(keys.name_key(parent), len(parent.segments))
+    def child_collections(self, parent: Location, after: bytes = b"") -> Iterator[str]:
+        """The ids of the collections below a document or the root, also those that hold only deeper documents.
 
-    def child_documents(self, collection: Location) -> Iterator[Location]:
+        `after` is the key of the segment to go on behind.
+        """
+        yield from self._children(keys.name_key(parent), len(parent.segments), after)
+
+    def child_documents(self, collection: Location, after: bytes = b"") -> Iterator[Location]:
         """The documents of a collection in name order, also those that do not exist but have documents below them."""
-        for name in self._children(keys.name_key(collection), len(collection.segments)):
+        for name in self._children(keys.name_key(collection), len(collection.segments), after):
             yield collection.child(name)
 
-    def _children(self, prefix: bytes, depth: int) -> Iterator[str]:
-        lower, upper = prefix + b"\x00", prefix + keys.AFTER
+    def _children(self, prefix: bytes, depth: int, after: bytes) -> Iterator[str]:
+        lower, upper = prefix + (after + keys.AFTER if after else b"\x00"), prefix + keys.AFTER
         while (found := self.storage.first_below(lower, upper)) is not None:
             segment = keys.split_segments(found)[depth]
             yield segment

@@ -9,7 +9,9 @@ Production's rules, as documented:
 - equality filters alone may be merged from indexes of single fields;
 - everything else needs composite indexes: each holds some of the equal fields, in any order, then exactly the ordered
   fields; several such indexes may be merged if together they hold all equal fields;
-- an index may be read backwards, so all its directions may be turned round at once.
+- directions must be as asked for: an index is not read backwards. Only those of equal fields are free;
+- a field override holds for everything below a map field too, unless a longer path has one of its own; `*` is for
+  all fields that have none.
 
 This is about permission only. How the engine itself finds documents is in `plan.py`.
 """
@@ -27,9 +29,10 @@ from emulator.firestore.query import Conjunction, Op, Query
 from emulator.rpc.errors import RpcError, failed_precondition
 
 ASCENDING, DESCENDING, CONTAINS = "ASCENDING", "DESCENDING", "CONTAINS"
-_TURNED = {ASCENDING: DESCENDING, DESCENDING: ASCENDING}
 
 IndexPart = tuple[FieldPath, str]
+
+_DEFAULT_SINGLES = frozenset({(ASCENDING, False), (DESCENDING, False), (CONTAINS, False)})
 
 
 class IndexFileError(ValueError):
@@ -80,12 +83,14 @@ class IndexRules:
     def parse(cls, content: Any) -> IndexRules:
         if not isinstance(content, dict):
             raise IndexFileError("the file must hold an object with `indexes` and `fieldOverrides`")
-        composites = tuple(_composite(item, f"indexes[{n}]") for n, item in enumerate(content.get("indexes", [])))
+        composites = tuple(
+            _composite(item, f"indexes[{n}]") for n, item in enumerate(_list(content, "indexes", "the file"))
+        )
         overrides = {}
-        for n, item in enumerate(content.get("fieldOverrides", [])):
+        for n, item in enumerate(_list(content, "fieldOverrides", "the file")):
             where = f"fieldOverrides[{n}]"
             key = (_text(item, "collectionGroup", where), _path(_text(item, "fieldPath", where), where))
-            overrides[key] = frozenset(_single(index, where) for index in item.get("indexes", []))
+            overrides[key] = frozenset(_single(index, where) for index in _list(item, "indexes", where))
         return cls(composites, overrides)
 
     def check(self, query: Query) -> None:
@@ -111,7 +116,8 @@ class IndexRules:
         for prefix in self._usable_prefixes(query, needs):
             covered |= prefix
         if not ordered_fields:
-            covered |= {path for path in needs.equal if self._has_single(query, path, ASCENDING)}
+            kinds = (ASCENDING, DESCENDING)
+            covered |= {path for path in needs.equal if any(self._has_single(query, path, kind) for kind in kinds)}
             if needs.contains and self._has_single(query, needs.contains, CONTAINS):
                 covered.add(needs.contains)
             return filters <= covered
@@ -125,7 +131,7 @@ class IndexRules:
             if index.collection_id != query.collection_id or index.group_scope != query.descendants:
                 continue
             front, back = index.parts[: -len(needs.ordered)], index.parts[-len(needs.ordered) :]
-            if back not in (needs.ordered, _turned(needs.ordered)):
+            if back != needs.ordered:
                 continue
             if all(self._filters(part, needs) for part in front):
                 yield {path for path, _ in front}
@@ -135,14 +141,16 @@ class IndexRules:
         return path == needs.contains if kind == CONTAINS else path in needs.equal
 
     def _has_single(self, query: Query, path: FieldPath, kind: str) -> bool:
+        return (kind, query.descendants) in self._singles(query, path)
+
+    def _singles(self, query: Query, path: FieldPath) -> frozenset[tuple[str, bool]]:
+        """The indexes of one field that are kept, each with whether it spans a collection group."""
         assert query.collection_id is not None
-        override = self._overrides.get((query.collection_id, path))
-        if override is None:
-            override = self._overrides.get((query.collection_id, ("*",)))
-        if override is None:
-            return not query.descendants
-        kinds = {kind, _TURNED.get(kind, kind)}
-        return any(one_kind in kinds and group == query.descendants for one_kind, group in override)
+        for length in range(len(path), 0, -1):
+            override = self._overrides.get((query.collection_id, path[:length]))
+            if override is not None:
+                return override
+        return self._overrides.get((query.collection_id, ("*",)), _DEFAULT_SINGLES)
 
     def _refusal(self, query: Query, needs: Needs) -> RpcError:
         parts: list[IndexPart] = [(path, ASCENDING) for path in sorted(needs.equal)]
@@ -151,14 +159,14 @@ class IndexRules:
         parts.extend(needs.ordered[:-1])
         if needs.ordered[-1][1] != (needs.ordered[-2][1] if len(needs.ordered) > 1 else ASCENDING):
             parts.append(needs.ordered[-1])
-        scope = "COLLECTION_GROUP" if query.descendants else "COLLECTION"
         if len(parts) == 1:
             path, kind = parts[0]
-            index = {"queryScope": scope, **_kind_of(kind)}
+            # An override replaces what was kept before, so all of that is named again.
+            kept = sorted({*self._singles(query, path), (kind, query.descendants)}, key=lambda one: (one[1], one[0]))
             override = {
                 "collectionGroup": query.collection_id,
                 "fieldPath": format_field_path(path),
-                "indexes": [index],
+                "indexes": [{**_kind_of(one), "queryScope": _scope_name(group)} for one, group in kept],
             }
             return failed_precondition(
                 "The query requires an index on a single field that is not kept. "
@@ -166,7 +174,7 @@ class IndexRules:
             )
         wanted = {
             "collectionGroup": query.collection_id,
-            "queryScope": scope,
+            "queryScope": _scope_name(query.descendants),
             "fields": [{"fieldPath": format_field_path(path), **_kind_of(kind)} for path, kind in parts],
         }
         return failed_precondition(
@@ -187,8 +195,8 @@ def _needs(query: Query, alternative: Conjunction) -> Needs:
     return Needs(frozenset(equal), contains, ordered)
 
 
-def _turned(parts: tuple[IndexPart, ...]) -> tuple[IndexPart, ...]:
-    return tuple((path, _TURNED[kind]) for path, kind in parts)
+def _scope_name(group: bool) -> str:
+    return "COLLECTION_GROUP" if group else "COLLECTION"
 
 
 def _kind_of(kind: str) -> dict[str, str]:
@@ -200,8 +208,8 @@ def _kind_of(kind: str) -> dict[str, str]:
 
 def _composite(item: Any, where: str) -> CompositeIndex:
     parts: list[IndexPart] = []
-    fields = item.get("fields", []) if isinstance(item, dict) else []
-    if not isinstance(fields, list) or not fields:
+    fields = _list(item, "fields", where)
+    if not fields:
         raise IndexFileError(f"{where} has no fields")
     for n, entry in enumerate(fields):
         at = f"{where}.fields[{n}]"
@@ -218,7 +226,16 @@ def _composite(item: Any, where: str) -> CompositeIndex:
     return CompositeIndex(_text(item, "collectionGroup", where), _group_scope(item, where), tuple(parts))
 
 
+def _list(item: Any, name: str, where: str) -> list[Any]:
+    value = item.get(name, []) if isinstance(item, dict) else None
+    if not isinstance(value, list):
+        raise IndexFileError(f"{where} must be an object whose {name} is a list")
+    return value
+
+
 def _single(item: Any, where: str) -> tuple[str, bool]:
+    if not isinstance(item, dict):
+        raise IndexFileError(f"{where}: an index must be an object")
     if "arrayConfig" in item:
         return _one_of(item["arrayConfig"], (CONTAINS,), where), _group_scope(item, where)
     return _one_of(item.get("order"), (ASCENDING, DESCENDING), where), _group_scope(item, where)

@@ -31,12 +31,15 @@ _END: Final = object()
 class _DocumentsTarget:
     id: int
     locations: frozenset[Location]
+    since_micros: int
+    """Its initial state has every commit up to here; those may still be waiting in the stream's queue."""
 
 
 @dataclass(slots=True)
 class _QueryTarget:
     id: int
     query: Query
+    since_micros: int
     shown: set[Location] = field(default_factory=set)
     """What the client has."""
 
@@ -108,7 +111,8 @@ def _add(engine: Engine, target: Proto, targets: dict[int, _Target]) -> Iterator
         raise invalid_argument(f"Target id {number} is in use on this stream.")
     yield _target_change(ADD, [number])
     try:
-        added = _parse_target(number, target)
+        now = engine.now_micros()
+        added = _parse_target(number, target, now)
         messages = list(_initial(engine, added))
     except RpcError as error:
         removed = _target_change(REMOVE, [number])
@@ -121,19 +125,18 @@ def _add(engine: Engine, target: Proto, targets: dict[int, _Target]) -> Iterator
         # What the client has is thrown away and sent again: always right, if not the least.
         yield _target_change(RESET, [number])
     yield from messages
-    now = engine.now_micros()
     yield _target_change(CURRENT, [number], now)
     yield _target_change(NO_CHANGE, [], now)
 
 
-def _parse_target(number: int, target: Proto) -> _Target:
+def _parse_target(number: int, target: Proto, now: int) -> _Target:
     match target.WhichOneof("target_type"):
         case "documents":
             locations = frozenset(parse_document(name) for name in target.documents.documents)
-            return _DocumentsTarget(number, locations)
+            return _DocumentsTarget(number, locations, now)
         case "query":
             query = parse_query(parse_parent(target.query.parent), target.query.structured_query)
-            return _QueryTarget(number, query)
+            return _QueryTarget(number, query, now)
     raise invalid_argument("A target must be documents or a query.")
 
 
@@ -155,6 +158,8 @@ def _initial(engine: Engine, target: _Target) -> Iterator[Proto]:
 def _differences(engine: Engine, targets: Iterable[_Target], changes: Sequence[Change], micros: int) -> Iterator[Proto]:
     anything = False
     for target in targets:
+        if micros <= target.since_micros:
+            continue
         for message in _target_differences(engine, target, changes, micros):
             anything = True
             yield message
@@ -189,7 +194,7 @@ def _target_differences(engine: Engine, target: _Target, changes: Sequence[Chang
 
 
 def _rerun(engine: Engine, target: _QueryTarget, touched: Sequence[Change], micros: int) -> Iterator[Proto]:
-    now = {location_of(document): document for document in engine.run(target.query)}
+    now = {location_of(document): document for document in engine.run(target.query, micros)}
     changed = {change.location: change for change in touched}
     for location in target.shown - now.keys():
         change = changed.get(location)

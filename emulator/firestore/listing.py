@@ -6,6 +6,7 @@ import base64
 import binascii
 from dataclasses import replace
 
+from emulator.firestore import keys
 from emulator.firestore.engine import Engine
 from emulator.firestore.fields import parse_field_path, project
 from emulator.firestore.names import Location, check_id
@@ -53,31 +54,26 @@ class Listing:
 
     def _with_missing(self, parent: Location, request: Proto) -> tuple[list[Proto], list[bytes]]:
         if not request.collection_id:
-            raise unimplemented("ListDocuments with show_missing needs a collection id.")
+            raise invalid_argument("collection id must be set when show_missing is true")
         check_id(request.collection_id, "Collection")
-        after = _read_token(request.page_token).decode() if request.page_token else None
+        collection = parent.child(request.collection_id)
         found: list[Proto] = []
-        skipping = after is not None
-        for location in self._engine.child_documents(parent.child(request.collection_id)):
-            if skipping:
-                skipping = location.segments[-1] != after
-                continue
+        after = _read_token(request.page_token) if request.page_token else b""
+        for location in self._engine.child_documents(collection, after):
             found.append(self._engine.get(location) or Document(name=location.name))
             if len(found) == request.page_size:
                 break
-        return found, [found[-1].name.rsplit("/", 1)[-1].encode()] if found else []
+        return found, [keys.segment_key(found[-1].name.rsplit("/", 1)[-1])] if found else []
 
     def collection_ids(self, parent: Location, request: Proto) -> Proto:
         if request.page_size < 0:
             raise invalid_argument("page_size must be greater than or equal to zero.")
-        after = _read_token(request.page_token).decode() if request.page_token else ""
+        after = _read_token(request.page_token) if request.page_token else b""
         answer = ListCollectionIdsResponse()
-        for collection_id in self._engine.child_collections(parent):
-            if collection_id.encode() <= after.encode():
-                continue
+        for collection_id in self._engine.child_collections(parent, after):
             answer.collection_ids.append(collection_id)
             if len(answer.collection_ids) == request.page_size:
-                answer.next_page_token = _token(collection_id.encode())
+                answer.next_page_token = _token(keys.segment_key(collection_id))
                 break
         return answer
 

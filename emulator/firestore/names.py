@@ -19,7 +19,7 @@ MAX_DEPTH_SEGMENTS = 200
 
 _DATABASE = re.compile(r"projects/([^/]+)/databases/([^/]+)\Z")
 _RESERVED_ID = re.compile(r"__.+__", re.DOTALL)
-_NUMERIC_ID = re.compile(r"__id(-?\d+)__\Z")
+_NUMERIC_ID = re.compile(r"__id(-?[1-9][0-9]*)__\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def check_id(segment: str, kind: Literal["Collection", "Resource"]) -> None:
     if len(segment) > MAX_ID_BYTES // 4 and len(segment.encode()) > MAX_ID_BYTES:
         raise invalid_argument(f"{kind} id is longer than {MAX_ID_BYTES} bytes.")
     # Only documents may have numeric ids, and those have the reserved form.
-    is_numeric = kind == "Resource" and segment.startswith("__id") and _NUMERIC_ID.match(segment)
+    is_numeric = kind == "Resource" and numeric_id(segment) is not None
     if segment.startswith("__") and _RESERVED_ID.fullmatch(segment) and not is_numeric:
         raise invalid_argument(f'{kind} id "{_short(segment)}" is invalid because it is reserved.')
 

@@ -19,15 +19,14 @@ from emulator.firestore import keys
 from emulator.firestore.fields import NAME_PATH, FieldPath, format_field_path, get_field, parse_field_path
 from emulator.firestore.names import Location, check_id, parse_document
 from emulator.firestore.protos import Proto, StructuredQuery
+from emulator.firestore.values import check_value
 from emulator.rpc.errors import RpcError, failed_precondition, invalid_argument, unimplemented
 
 MAX_DISJUNCTIONS = 30
 MAX_NOT_IN = 10
+MAX_COMPARED_BYTES = 1_503
+"""A string of 1,500 bytes with its type and its end."""
 DESCENDING = StructuredQuery.Direction.Value("DESCENDING")
-
-_field_operator = StructuredQuery.FieldFilter.Operator.Name
-_unary_operator = StructuredQuery.UnaryFilter.Operator.Name
-_composite_operator = StructuredQuery.CompositeFilter.Operator.Name
 
 
 class Op(Enum):
@@ -133,7 +132,7 @@ class Query:
             return False
         if self.collection_id is not None and location.segments[-2] != self.collection_id:
             return False
-        return self.descendants or len(location.segments) == len(own) + 2
+        return len(location.segments) > len(own) if self.descendants else len(location.segments) == len(own) + 2
 
     def matches(self, location: Location, document: Proto) -> bool:
         """Whether the document is in the result, limit and offset aside."""
@@ -159,6 +158,23 @@ class Query:
         return b"".join(parts)
 
 
+def _field_operator(number: int) -> str:
+    return _name(StructuredQuery.FieldFilter.Operator, number)
+
+
+def _unary_operator(number: int) -> str:
+    return _name(StructuredQuery.UnaryFilter.Operator, number)
+
+
+def _composite_operator(number: int) -> str:
+    return _name(StructuredQuery.CompositeFilter.Operator, number)
+
+
+def _name(operators: Proto, number: int) -> str:
+    """The operator's name, or nothing for a number that this version of the API does not have."""
+    return str(operators.Name(number)) if number in operators.values() else ""
+
+
 def field_key(document: Proto, location: Location, path: FieldPath) -> bytes | None:
     if path == NAME_PATH:
         return keys.ended(keys.name_key(location))
@@ -182,17 +198,18 @@ def element_keys(document: Proto, path: FieldPath) -> frozenset[bytes] | None:
     return frozenset(map(keys.value_key, value.array_value.values))
 
 
-def parse_query(parent: Location, query: Proto) -> Query:
-    """Refuses what production refuses; what comes out is complete and consistent."""
+def parse_query(parent: Location, query: Proto, aggregated: frozenset[FieldPath] = frozenset()) -> Query:
+    """Refuses what production refuses; what comes out is complete and consistent.
+
+    `aggregated` are fields that are summed: only documents that have them count, as if they were ordered by.
+    """
     if query.HasField("find_nearest"):
         raise unimplemented("Nearest-neighbour search (find_nearest) is not supported by this emulator.")
     collection_id, descendants = _collection(query)
     alternatives = _alternatives(query, parent)
-    orders, explicit = _orders(query, alternatives)
+    orders, explicit = _orders(query, alternatives, frozenset() if collection_id is None else aggregated)
+    _check_scope(parent, collection_id, descendants, orders, alternatives)
     _check_scan_direction(orders, alternatives)
-    named = [order.path for order in orders] + [p.path for alternative in alternatives for p in alternative]
-    if collection_id is None and any(path != NAME_PATH for path in named):
-        raise invalid_argument("A query over all collections can filter and order by __name__ only.")
     if query.offset < 0:
         raise invalid_argument("offset is negative")
     if query.HasField("limit") and query.limit.value < 0:
@@ -395,9 +412,16 @@ def _compared_key(path: FieldPath, value: Proto, parent: Location) -> bytes:
 
 
 def _typed_key(value: Proto) -> bytes:
-    if value.WhichOneof("value_type") is None:
-        raise invalid_argument("Cannot convert firestore.v1.Value with type unset.")
-    return keys.value_key(value)
+    if value.WhichOneof("value_type") == "array_value":
+        # An array of arrays cannot be stored, but may be asked for.
+        for element in value.array_value.values:
+            check_value(element)
+    else:
+        check_value(value)
+    key = keys.value_key(value)
+    if len(key) > MAX_COMPARED_BYTES and value.WhichOneof("value_type") in ("string_value", "bytes_value"):
+        raise invalid_argument("A value is too large to be used in a query.")
+    return key
 
 
 def _reference_key(name: str, parent: Location) -> bytes:
@@ -413,7 +437,9 @@ def _reference_key(name: str, parent: Location) -> bytes:
 # --- order and cursors -----------------------------------------------------------------------------------------------
 
 
-def _orders(query: Proto, alternatives: tuple[Conjunction, ...]) -> tuple[tuple[Order, ...], int]:
+def _orders(
+    query: Proto, alternatives: tuple[Conjunction, ...], aggregated: frozenset[FieldPath]
+) -> tuple[tuple[Order, ...], int]:
     orders: list[Order] = []
     for item in query.order_by:
         path = parse_field_path(item.field.field_path)
@@ -424,13 +450,29 @@ def _orders(query: Proto, alternatives: tuple[Conjunction, ...]) -> tuple[tuple[
     descending = orders[-1].descending if orders else False
     seen = {order.path for order in orders}
     unequal = {p.path for alternative in alternatives for p in alternative if p.op in INEQUALITIES}
-    for path in sorted(unequal - seen - {NAME_PATH}, key=format_field_path):
+    for path in sorted((unequal | aggregated) - seen - {NAME_PATH}, key=format_field_path):
         orders.append(Order(path, descending))
     if NAME_PATH not in seen:
         orders.append(Order(NAME_PATH, descending))
     elif orders[-1].path != NAME_PATH:
         raise invalid_argument("order by clause cannot contain more fields after the key")
     return tuple(orders), explicit
+
+
+def _check_scope(
+    parent: Location,
+    collection_id: str | None,
+    descendants: bool,
+    orders: tuple[Order, ...],
+    alternatives: tuple[Conjunction, ...],
+) -> None:
+    """What spans collections of several ids, or hangs below a document, can only be read by name."""
+    paths = [order.path for order in orders] + [p.path for alternative in alternatives for p in alternative]
+    by_name_alone = all(path == NAME_PATH for path in paths)
+    if descendants and parent.segments and not by_name_alone:
+        raise invalid_argument("collection group queries are only allowed at the root parent")
+    if collection_id is None and not (by_name_alone and not orders[0].descending):
+        raise invalid_argument("kind is required for all filters and orders except __key__ ascending")
 
 
 def _check_scan_direction(orders: tuple[Order, ...], alternatives: tuple[Conjunction, ...]) -> None:

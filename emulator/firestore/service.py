@@ -128,8 +128,9 @@ class FirestoreService:
     async def run_aggregation_query(self, request: Proto, call: Call) -> AsyncIterator[Proto]:
         parent = self._parent(request.parent)
         asked = request.structured_aggregation_query
-        query = parse_query(parent, asked.structured_query)
         aggregations = parse_aggregations(asked.aggregations)
+        fields = frozenset(item.path for item in aggregations if item.path is not None)
+        query = parse_query(parent, asked.structured_query, fields)
         reading = self._reading(request, parent.database)
         if reading.transaction is not None and not reading.transaction.read_only:
             self._transactions.lock_query(reading.transaction, query)

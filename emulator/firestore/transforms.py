@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from emulator.firestore import keys
 from emulator.firestore.fields import NAME_PATH, FieldPath, get_field, parse_field_path, set_field
 from emulator.firestore.protos import DocumentTransform, Proto, Value
-from emulator.firestore.values import check_value
+from emulator.firestore.values import MAX_DEPTH, check_value, too_deep
 from emulator.rpc.errors import invalid_argument
 
 REQUEST_TIME = DocumentTransform.FieldTransform.ServerValue.Value("REQUEST_TIME")
@@ -25,7 +25,7 @@ def check_transforms(transforms: Sequence[Proto]) -> None:
         if path == NAME_PATH:
             raise invalid_argument("Cannot transform the name of a document.")
         paths.add(path)
-        _check_operation(transform)
+        _check_operation(transform, depth=len(path))
     for path in paths:
         for length in range(1, len(path)):
             if path[:length] in paths:
@@ -33,7 +33,9 @@ def check_transforms(transforms: Sequence[Proto]) -> None:
                 raise invalid_argument(f"Cannot transform property {outer} and its nested property at the same time.")
 
 
-def _check_operation(transform: Proto) -> None:
+def _check_operation(transform: Proto, depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise too_deep()
     kind = transform.WhichOneof("transform_type")
     match kind:
         case None:
@@ -46,7 +48,7 @@ def _check_operation(transform: Proto) -> None:
                 raise invalid_argument("Input must be int64 or double.")
         case _:
             for element in getattr(transform, kind).values:
-                check_value(element, depth=2, in_array=True)
+                check_value(element, depth=depth + 1, in_array=True)
 
 
 def apply_transforms(fields: Proto, transforms: Iterable[Proto], request_time_micros: int) -> list[Proto]:

@@ -45,7 +45,7 @@ class Trigger:
             project == self.project
             and database == self.database
             and kind in ("written", kind_of(change))
-            and re.fullmatch(_expression(self.pattern), "/".join(change.location.segments)) is not None
+            and re.fullmatch(_expression(self.pattern), "/".join(change.location.segments), re.DOTALL) is not None
         )
 
 

@@ -94,7 +94,7 @@ def check_value(value: Proto, depth: int = 1, *, in_array: bool = False) -> None
             _check_timestamp(value.timestamp_value)
         case "map_value":
             if depth > MAX_DEPTH:
-                raise _too_deep()
+                raise too_deep()
             if keys.is_vector(value.map_value.fields):
                 if in_array:
                     raise invalid_argument("Cannot convert a vector value in an array value.")
@@ -105,7 +105,7 @@ def check_value(value: Proto, depth: int = 1, *, in_array: bool = False) -> None
             if in_array:
                 raise invalid_argument("Cannot convert an array value in an array value.")
             if depth > MAX_DEPTH:
-                raise _too_deep()
+                raise too_deep()
             for element in value.array_value.values:
                 check_value(element, depth + 1, in_array=True)
         case "geo_point_value":
@@ -143,5 +143,5 @@ def _too_long() -> RpcError:
     return invalid_argument(f"A value is longer than {MAX_VALUE_BYTES} bytes.")
 
 
-def _too_deep() -> RpcError:
+def too_deep() -> RpcError:
     return invalid_argument(f"A value is nested deeper than {MAX_DEPTH} levels.")

@@ -11,7 +11,7 @@ import asyncio
 import errno
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ import grpc
 from google.protobuf.message import DecodeError
 from grpc import aio
 
-from emulator.rpc.errors import RpcError
+from emulator.rpc.errors import invalid_argument
 from emulator.rpc.service import Call, Message, Method, ServerStream, Service, Unary, refusal_of
 
 HTTP2_PREFACE = b"PRI * HTTP/2"
@@ -134,6 +134,7 @@ class _Pipe(asyncio.Protocol):
         self._behind: asyncio.Transport | None = None
         self._held = b""
         self._dialing: asyncio.Task[None] | None = None
+        self._client_is_done = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -168,6 +169,8 @@ class _Pipe(asyncio.Protocol):
         self._behind = transport
         transport.write(self._held)
         self._held = b""
+        if self._client_is_done:
+            transport.write_eof()
 
     def pause_writing(self) -> None:
         if self._behind is not None and not self._behind.is_closing():
@@ -178,9 +181,11 @@ class _Pipe(asyncio.Protocol):
             self._behind.resume_reading()
 
     def eof_received(self) -> bool:
-        if self._behind is not None and self._behind.can_write_eof():
+        """True keeps our side open: an answer may still be on its way."""
+        self._client_is_done = True
+        if self._behind is not None:
             self._behind.write_eof()
-        return True
+        return self._behind is not None or self._dialing is not None
 
     def connection_lost(self, error: Exception | None) -> None:
         self._everyone.discard(self)
@@ -215,62 +220,53 @@ class _Behind(asyncio.Protocol):
         self._client.close()
 
 
-def _grpc_handler(path: str, method: Method) -> grpc.RpcMethodHandler[Any, Any]:
-    parse = _parser(method.request)
+def _grpc_handler(path: str, method: Method) -> Any:
+    def parse(data: bytes) -> Message:
+        try:
+            return method.request.FromString(data)
+        except DecodeError:
+            raise invalid_argument("The request is not a message of this method.") from None
+
+    # Requests are parsed here and not by gRPC, which would answer garbage with INTERNAL.
     if isinstance(method, Unary):
         unary = method.handler
 
-        async def answer(request: Message, context: Any) -> Message:
+        async def answer(data: bytes, context: Any) -> Message:
             try:
-                return await unary(_whole(request), _call(context))
+                return await unary(parse(data), _call(context))
             except Exception as error:  # noqa: BLE001 - the border: whatever a handler raises becomes a status
                 refusal = refusal_of(error, path)
                 await context.abort(refusal.code, refusal.message)
 
-        return grpc.unary_unary_rpc_method_handler(answer, parse, _serialize)
+        return grpc.unary_unary_rpc_method_handler(answer, None, _serialize)
     if isinstance(method, ServerStream):
         server_stream = method.handler
 
-        async def stream(request: Message, context: Any) -> AsyncIterator[Message]:
+        async def stream(data: bytes, context: Any) -> AsyncIterator[Message]:
             try:
-                async for item in server_stream(_whole(request), _call(context)):
+                async for item in server_stream(parse(data), _call(context)):
                     yield item
             except Exception as error:  # noqa: BLE001 - the border, as above
                 refusal = refusal_of(error, path)
                 await context.abort(refusal.code, refusal.message)
 
-        return grpc.unary_stream_rpc_method_handler(stream, parse, _serialize)
+        return grpc.unary_stream_rpc_method_handler(stream, None, _serialize)
 
     bidi_stream = method.handler
 
-    async def converse(requests: AsyncIterator[Message], context: Any) -> AsyncIterator[Message]:
+    async def converse(requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[Message]:
+        async def parsed() -> AsyncIterator[Message]:
+            async for data in requests:
+                yield parse(data)
+
         try:
-            async for item in bidi_stream((_whole(r) async for r in requests), _call(context)):
+            async for item in bidi_stream(parsed(), _call(context)):
                 yield item
         except Exception as error:  # noqa: BLE001 - the border, as above
             refusal = refusal_of(error, path)
             await context.abort(refusal.code, refusal.message)
 
-    return grpc.stream_stream_rpc_method_handler(converse, parse, _serialize)
-
-
-def _parser(message_class: Message) -> Callable[[bytes], Message]:
-    """Hands bytes that are no message on as the refusal they deserve: gRPC would log a traceback for an exception."""
-
-    def parse(data: bytes) -> Message:
-        try:
-            return message_class.FromString(data)
-        except DecodeError:
-            name = message_class.DESCRIPTOR.full_name
-            return RpcError(grpc.StatusCode.INTERNAL, f"The request is not a valid {name} message.")
-
-    return parse
-
-
-def _whole(request: Message) -> Message:
-    if isinstance(request, RpcError):
-        raise request
-    return request
+    return grpc.stream_stream_rpc_method_handler(converse, None, _serialize)
 
 
 def _serialize(message: Message) -> bytes:

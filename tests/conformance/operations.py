@@ -175,5 +175,3 @@ Case = tuple[Step, ...]
 
 LONG_AGO = Stamp(5)
 AHEAD = Stamp(2**33)
-
-

@@ -24,7 +24,14 @@ async def test_each_write_succeeds_or_fails_by_itself(backend: Backend) -> None:
         set_(backend.name("c/b"), {}, mask=[], transforms=[increment("n", 2)]),
     )
     assert [status.code for status in answer.status] == [0, 5, 6, 0, 9, 0]
-    assert [result.HasField("update_time") for result in answer.write_results] == [True, False, False, False, False, True]
+    assert [result.HasField("update_time") for result in answer.write_results] == [
+        True,
+        False,
+        False,
+        False,
+        False,
+        True,
+    ]
     assert plain(answer.write_results[5].transform_results[0]) == 2
     assert await backend.shown("c/a") == shown({"x": 1})
     assert await backend.shown("c/old") == shown({"x": 1})

@@ -30,7 +30,7 @@ CASES = int(os.environ.get("OUTBOX_DIFFERENTIAL_CASES", "500"))
     print_blob=True,
     suppress_health_check=list(HealthCheck),
 )
-@given(case=cases())
+@given(case=cases)
 async def test_random_operations_are_answered_as_by_googles_emulator(
     inprocess_place: Place, official_place: Place, case: Case
 ) -> None:

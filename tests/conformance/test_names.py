@@ -117,7 +117,14 @@ async def test_a_name_that_is_not_whole_is_refused(backend: Backend, name: str) 
 
 @pytest.mark.parametrize(
     "database",
-    ["", "x", "projects/p", "projects/p/databases/", "projects/p/databases/(default)/documents", "projects//databases/x"],
+    [
+        "",
+        "x",
+        "projects/p",
+        "projects/p/databases/",
+        "projects/p/databases/(default)/documents",
+        "projects//databases/x",
+    ],
 )
 async def test_a_malformed_database_is_refused_everywhere(backend: Backend, database: str) -> None:
     for method in ("Commit", "BeginTransaction", "BatchGetDocuments", "BatchWrite"):

@@ -145,9 +145,7 @@ def _expected(operator: str, index: int, *, by_name: bool) -> list[str]:
         # Null is in no such result, and nothing is unequal to null: IS NOT NULL asks for that.
         rungs = [] if kind == "null" else [n for n in range(len(RUNGS)) if RUNGS[n][0] != "null" and matches(n)]
     else:
-        rungs = [
-            n for n in range(len(RUNGS)) if RUNGS[n][0] == kind and kind not in ("null", "nan") and matches(n)
-        ]
+        rungs = [n for n in range(len(RUNGS)) if RUNGS[n][0] == kind and kind not in ("null", "nan") and matches(n)]
     found = [name for n in rungs for name in sorted(RUNGS[n][1])]
     return sorted(found) if by_name else found
 
@@ -156,9 +154,7 @@ def _expected(operator: str, index: int, *, by_name: bool) -> list[str]:
     ("operator", "left_out"),
     [("is-not-null", {"null"}), ("is-not-nan", {"null", "nan"})],
 )
-async def test_not_null_and_not_nan_are_asked_for_by_name(
-    ladder: Backend, operator: str, left_out: set[str]
-) -> None:
+async def test_not_null_and_not_nan_are_asked_for_by_name(ladder: Backend, operator: str, left_out: set[str]) -> None:
     assert await ladder.ids("o", where("x", operator)) == " ".join(name for name in ALL if name not in left_out)
 
 

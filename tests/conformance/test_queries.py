@@ -112,7 +112,10 @@ async def test_a_filter_finds_what_it_says_in_its_implied_order(
         (any_of(where("x", "in", [1, 2]), where("tags", "array-contains", 1)), "a b c d f"),
         (any_of(where("x", "is-null"), where("x", "==", 3)), "e h"),
         (all_of(where("y", ">=", 1), any_of(where("x", "==", 1), where("x", "==", 2))), "a c b d"),
-        (all_of(any_of(where("x", "==", 1), where("x", "==", 2)), any_of(where("y", "==", 1), where("z", "==", 5))), "a c d"),
+        (
+            all_of(any_of(where("x", "==", 1), where("x", "==", 2)), any_of(where("y", "==", 1), where("z", "==", 5))),
+            "a c d",
+        ),
     ],
     ids=lambda item: _brief(item) if isinstance(item, Filter) else None,
 )

@@ -2,10 +2,16 @@
 
 Values come from a fixed list for the same reason. It holds each type's edges, and numbers that are equal in one type
 and different in another, or equal only after rounding.
+
+Hypothesis draws a case as one string of bytes: a few say how many of each thing, three more seed each operation.
+Drawing every part of every operation instead was thirty times slower and gave mostly copies of earlier ones; a failing
+case still shrinks by whole steps and operations.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from random import Random
 from typing import Any
 
 from hypothesis import strategies as st
@@ -32,6 +38,7 @@ from tests.conformance.operations import (
     Read,
     Reads,
     Remove,
+    Step,
     Transaction,
     Written,
 )
@@ -53,8 +60,8 @@ PATHS = (
     "d/a",
     "s/0",
 )
-PARENTS = ("", "", "", "c/a", "c/none", "c/b")
-COLLECTIONS = ("c", "c", "c", "s", "d", "none", "")
+PARENTS = (*("",) * 8, "c/a", "c/a", "c/none", "c/b")
+COLLECTIONS = (*("c",) * 20, *("s",) * 4, "d", "d", "none", "")
 NUMBERS: tuple[Plain, ...] = (
     *(0, 1, -1, 2, 3, 2**53, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63)),
     *(0.0, -0.0, 1.0, 1.5, -1.0, 1e-320, 2.0**53, 2.0**63, -(2.0**63), 1e308, 0.1, INF, -INF, NAN),
@@ -82,188 +89,228 @@ FIELDS = ("x", "x", "y", "m", "a.b")
 FIELD_PATHS = ("x", "x", "x", "y", "y", "m", "m.k", "m.l", "m.k.z", "`a.b`", "none")
 BAD_PATHS = ("a..b", "", "__x__")
 
-# Most draws come from plain lists: a strategy that builds values is many times slower than one that picks them.
-scalars = st.sampled_from(SCALARS)
-numbers = st.sampled_from(NUMBERS)
-values: st.SearchStrategy[Plain] = st.one_of(
-    numbers, scalars, st.sampled_from(COMPOUNDS), st.integers(-3, 3), st.sampled_from(("a", "b", None))
-)
-elements = st.sampled_from([item for item in (*SCALARS, *COMPOUNDS) if not isinstance(item, list | Vector)])
-field_paths = st.sampled_from(FIELD_PATHS)
-paths = st.sampled_from(PATHS)
-Draw = Any
-"""Hypothesis's draw function."""
+ELEMENTS = tuple(item for item in (*SCALARS, *COMPOUNDS) if not isinstance(item, list | Vector))
 
 
-def _rarely(draw: Draw, one_in: int) -> bool:
-    """True once in so many draws. The simplest draw is the common one, so what fails shrinks towards it."""
-    return bool(draw(st.integers(0, one_in - 1)) == one_in - 1)
+def _rarely(random: Random, one_in: int) -> bool:
+    return random.randrange(one_in) == 0
 
 
-def _some(draw: Draw, strategy: st.SearchStrategy[Any], least: int, most: int) -> tuple[Any, ...]:
-    return tuple(draw(strategy) for _ in range(draw(st.integers(least, most))))
+def _value(random: Random) -> Plain:
+    match random.randrange(6):
+        case 0 | 1:
+            return random.choice(NUMBERS)
+        case 2:
+            return random.choice(SCALARS)
+        case 3:
+            return random.choice(COMPOUNDS)
+        case _:
+            return random.choice((-2, -1, 0, 1, 2, 3, "a", "b", None))
+
+
+def _several(random: Random, make: Any, least: int, most: int) -> tuple[Any, ...]:
+    return tuple(make(random) for _ in range(random.randint(least, most)))
+
+
+def _field_path(random: Random) -> str:
+    return random.choice(FIELD_PATHS) if not _rarely(random, 100) else random.choice(BAD_PATHS)
 
 
 # --- writes
 
 
-def _data(draw: Draw) -> dict[str, Plain]:
-    data = {draw(st.sampled_from(FIELDS)): draw(values) for _ in range(draw(st.integers(0, 3)))}
-    if _rarely(draw, 60):
-        data["x"] = draw(st.sampled_from(BAD))
+def _data(random: Random) -> dict[str, Plain]:
+    data = {random.choice(FIELDS): _value(random) for _ in range(random.randint(0, 4))}
+    if _rarely(random, 60):
+        data["x"] = random.choice(BAD)
     return data
 
 
-def _change(draw: Draw) -> Change:
-    path = draw(field_paths) if not _rarely(draw, 60) else draw(st.sampled_from(BAD_PATHS))
-    kind = draw(st.sampled_from(("increment", "maximum", "minimum", "append", "remove", "server_time")))
+def _element(random: Random) -> Plain:
+    return random.choice(ELEMENTS)
+
+
+def _change(random: Random) -> Change:
+    path = _field_path(random)
+    kind = random.choice(("increment", "maximum", "minimum", "append", "remove", "server_time"))
     if kind in ("append", "remove"):
-        return Change(kind, path, list(_some(draw, elements, 0, 3)))
+        return Change(kind, path, list(_several(random, _element, 0, 3)))
     if kind == "server_time":
         return Change(kind, path)
-    return Change(kind, path, draw(numbers) if not _rarely(draw, 40) else draw(scalars))
+    return Change(kind, path, random.choice(NUMBERS) if not _rarely(random, 40) else random.choice(SCALARS))
 
 
-GUARDS = (*(Guard.NONE,) * 10, *Guard)
-
-
-def _write(draw: Draw) -> Written:
-    path = draw(paths)
-    guard = draw(st.sampled_from(GUARDS))
-    if _rarely(draw, 6):
+def _written(random: Random) -> Written:
+    path = random.choice(PATHS)
+    guard = random.choice(tuple(Guard)) if _rarely(random, 3) else Guard.NONE
+    if _rarely(random, 6):
         return Remove(path, guard)
-    mask = None
-    if _rarely(draw, 2):
-        mask = _some(draw, field_paths, 0, 3)
-        if _rarely(draw, 60):
-            mask += (draw(st.sampled_from(BAD_PATHS)),)
-    changes = tuple(_change(draw) for _ in range(draw(st.sampled_from((0, 0, 0, 1, 1, 2)))))
-    return Put(path, _data(draw), mask, changes, guard)
-
-
-def _writes(draw: Draw, most: int) -> tuple[Written, ...]:
-    return tuple(_write(draw) for _ in range(draw(st.integers(1, most))))
-
-
-def _seed(draw: Draw) -> Commit:
-    """Documents to begin with: without them most queries would find nothing."""
-    chosen = draw(st.lists(paths, min_size=3, max_size=8, unique=True))
-    return Commit(tuple(Put(path, _data(draw)) for path in chosen))
+    mask = _several(random, _field_path, 0, 3) if _rarely(random, 2) else None
+    changes = _several(random, _change, 0, 2) if _rarely(random, 2) else ()
+    return Put(path, _data(random), mask, changes, guard)
 
 
 # --- reads
 
-COMPARISONS = ("==", "==", "<", "<=", ">", ">=", "!=", "in", "not-in", "array-contains", "array-contains-any")
+COMMON = ("==", "==", "<", "<=", ">", ">=", "in", "array-contains", "array-contains-any")
+COMPARISONS = (*COMMON, "!=", "not-in")
+WITH_LISTS = ("in", "not-in", "array-contains-any")
 UNARY = ("is-null", "is-nan", "is-not-null", "is-not-nan")
-
-
-def _field(draw: Draw) -> Field:
-    if _rarely(draw, 10):
-        operand: Plain = draw(st.sampled_from((Here("c/a"), Here("c/b"), Here("c/a/s/1"), Here("d/a"), "a", None)))
-        operator = draw(st.sampled_from(COMPARISONS))
-        return Field("__name__", operator, [operand] if operator.endswith(("in", "any")) else operand)
-    path = draw(field_paths) if not _rarely(draw, 80) else draw(st.sampled_from(BAD_PATHS))
-    if _rarely(draw, 8):
-        return Field(path, draw(st.sampled_from(UNARY)))
-    operator = draw(st.sampled_from(COMPARISONS))
-    if operator in ("in", "not-in", "array-contains-any"):
-        return Field(path, operator, list(_some(draw, values, 1, 4)) if not _rarely(draw, 40) else draw(values))
-    return Field(path, operator, draw(values))
-
-
-def _condition(draw: Draw, depth: int = 0) -> Condition:
-    shape = draw(st.sampled_from(("field", "field", "field", "every", "every", "either"))) if depth < 2 else "field"
-    if shape == "field":
-        return _field(draw)
-    parts = tuple(_condition(draw, depth + 1) for _ in range(draw(st.integers(0 if _rarely(draw, 20) else 1, 3))))
-    return Every(parts) if shape == "every" else Either(parts)
-
-
-def _order(draw: Draw) -> tuple[str, ...]:
-    order = [f"{draw(st.sampled_from(('', '-')))}{path}" for path in _some(draw, field_paths, 0, 2)]
-    if _rarely(draw, 4):
-        order.append(draw(st.sampled_from(("__name__", "-__name__"))))
-    return tuple(order)
-
-
-def _cut(draw: Draw, order: tuple[str, ...]) -> Cut | None:
-    if not order or not _rarely(draw, 3):
-        return None
-    entries = [
-        draw(values) if not path.endswith("__name__") else Here(draw(paths)) if not _rarely(draw, 10) else draw(values)
-        for path in order[: draw(st.integers(0 if _rarely(draw, 10) else 1, len(order)))]
-    ]
-    if _rarely(draw, 40):
-        entries.append(draw(values))
-    return Cut(tuple(entries), draw(st.booleans()))
-
-
-def _query(draw: Draw, *, plain: bool = False) -> Query:
-    order = _order(draw)
-    return Query(
-        collection=draw(st.sampled_from(COLLECTIONS)),
-        group=_rarely(draw, 4),
-        parent=draw(st.sampled_from(PARENTS)),
-        condition=_condition(draw) if not _rarely(draw, 4) else None,
-        order=order,
-        start=_cut(draw, order),
-        end=_cut(draw, order),
-        limit=draw(st.sampled_from((None, None, None, 1, 2, 3, 0))) if not _rarely(draw, 60) else -1,
-        offset=draw(st.sampled_from((None, None, None, 1, 2))) if not _rarely(draw, 60) else -1,
-        select=_some(draw, field_paths, 0, 2) if not plain and _rarely(draw, 6) else None,
-        at=draw(st.integers(0, 9)) if not plain and _rarely(draw, 8) else None,
-    )
-
-
-def _aggregate(draw: Draw) -> Aggregate:
-    kinds = _some(draw, st.sampled_from(AGGREGATIONS), 1, 3)
-    return Aggregate(_query(draw, plain=True), kinds)
-
-
+NAMES: tuple[Plain, ...] = (*(Here(path) for path in PATHS), "a", None)
 AGGREGATIONS = (("count", ""), ("count", ""), *((kind, path) for kind in ("sum", "avg") for path in ("x", "y", "m.k")))
 
 
-def _mask(draw: Draw) -> tuple[str, ...] | None:
-    return _some(draw, field_paths, 0, 2) if _rarely(draw, 4) else None
+def _name(random: Random) -> Plain:
+    return random.choice(NAMES)
 
 
-def _read(draw: Draw) -> Read:
-    match draw(st.sampled_from(("query",) * 6 + ("aggregate", "get", "batch get", "list", "collections"))):
-        case "query":
-            return _query(draw)
-        case "aggregate":
-            return _aggregate(draw)
-        case "get":
-            return Get(draw(paths), _mask(draw), draw(st.integers(0, 9)) if _rarely(draw, 3) else None)
-        case "batch get":
-            return BatchGet(_some(draw, paths, 0, 4), _mask(draw))
-        case "list":
+def _field(random: Random, *, alone: bool = True) -> Field:
+    by_name = _rarely(random, 12)
+    path = "__name__" if by_name else _field_path(random)
+    operand = _name if by_name else _value
+    # Negations are rarely valid beside another filter; they come alone, and now and then beside one anyway.
+    alone = alone or _rarely(random, 8)
+    if _rarely(random, 8) and not by_name:
+        return Field(path, random.choice(UNARY if alone else UNARY[:2]))
+    operator = random.choice(COMPARISONS if alone else COMMON)
+    if operator in WITH_LISTS:
+        return Field(path, operator, list(_several(random, operand, 1, 4)) if not _rarely(random, 40) else 1)
+    return Field(path, operator, operand(random))
+
+
+def _condition(random: Random, depth: int = 0) -> Condition:
+    shape = random.choice(("field", "field", "field", "every", "every", "either")) if depth < 2 else "field"
+    if shape == "field":
+        return _field(random, alone=depth == 0)
+    least = 0 if _rarely(random, 20) else 1
+    parts = tuple(_condition(random, depth + 1) for _ in range(random.randint(least, 3)))
+    return Every(parts) if shape == "every" else Either(parts)
+
+
+def _order(random: Random) -> tuple[str, ...]:
+    paths = list(_several(random, _field_path, 0, 2))
+    if not _rarely(random, 20):
+        paths = list(dict.fromkeys(paths))
+    if _rarely(random, 6):
+        paths.append("__name__")
+    return tuple(random.choice(("", "-")) + path for path in paths)
+
+
+def _cut(random: Random, order: tuple[str, ...]) -> Cut | None:
+    if not order or not _rarely(random, 3):
+        return None
+    length = random.randint(0 if _rarely(random, 10) else 1, len(order))
+    cut = [_name(random) if path.endswith("__name__") else _value(random) for path in order[:length]]
+    if _rarely(random, 40):
+        cut.append(_value(random))
+    return Cut(tuple(cut), random.choice((True, False)))
+
+
+def _query(random: Random) -> Query:
+    order = _order(random)
+    group = _rarely(random, 4)
+    return Query(
+        collection=random.choice(COLLECTIONS),
+        group=group,
+        parent=random.choice(PARENTS) if not group or _rarely(random, 8) else "",
+        condition=_condition(random) if not _rarely(random, 4) else None,
+        order=order,
+        start=_cut(random, order),
+        end=_cut(random, order),
+        limit=random.choice((None, None, None, 1, 2, 3, 0)) if not _rarely(random, 80) else -1,
+        offset=random.choice((None, None, None, 1, 2)) if not _rarely(random, 80) else -1,
+        select=_several(random, _field_path, 0, 2) if _rarely(random, 6) else None,
+        at=_at(random, 8),
+    )
+
+
+def _at(random: Random, one_in: int) -> int | None:
+    return random.randrange(10) if _rarely(random, one_in) else None
+
+
+def _mask(random: Random) -> tuple[str, ...] | None:
+    return _several(random, _field_path, 0, 2) if _rarely(random, 4) else None
+
+
+def _path(random: Random) -> str:
+    return random.choice(PATHS)
+
+
+def _read(random: Random) -> Read:
+    match random.randrange(11):
+        case 0:
+            kinds = tuple(random.choice(AGGREGATIONS) for _ in range(random.randint(1, 3)))
+            return Aggregate(replace(_query(random), select=None, at=None), kinds)
+        case 1:
+            return Get(_path(random), _mask(random), _at(random, 3))
+        case 2:
+            return BatchGet(_several(random, _path, 0, 4), _mask(random))
+        case 3:
             return ListDocuments(
-                collection=draw(st.sampled_from(COLLECTIONS)),
-                parent=draw(st.sampled_from(PARENTS)),
-                page_size=draw(st.integers(0, 3)),
-                show_missing=draw(st.booleans()),
-                mask=_mask(draw),
+                collection=random.choice(COLLECTIONS),
+                parent=random.choice(PARENTS),
+                page_size=random.randint(0, 3),
+                show_missing=_rarely(random, 2),
+                mask=_mask(random),
             )
+        case 4:
+            return ListCollections(random.choice(PARENTS))
         case _:
-            return ListCollections(draw(st.sampled_from(PARENTS)))
+            return _query(random)
 
 
 # --- a case
 
+MOST_DOCUMENTS, MOST_TURNS, MOST_WRITES, MOST_READS = 8, 4, 3, 4
+TURNS = ("commit", "commit", "batch write", "transaction", "none")
+SEED_BYTES = 3
 
-@st.composite
-def cases(draw: Draw) -> Case:
-    steps: list[Any] = [_seed(draw)]
-    for _ in range(draw(st.integers(1, 4))):
-        match draw(st.sampled_from(("reads",) * 3 + ("commit",) * 3 + ("batch write", "transaction"))):
+
+class _Plan:
+    """A case's bytes, taken one after the other: how many of each thing, and a seed for each."""
+
+    LENGTH = 1 + MOST_DOCUMENTS * SEED_BYTES + 1 + MOST_TURNS * (3 + (MOST_WRITES + MOST_READS) * SEED_BYTES)
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._next = 0
+
+    def number(self, least: int, most: int) -> int:
+        self._next += 1
+        return least + self._data[self._next - 1] % (most - least + 1)
+
+    def randoms(self, count: int, most: int) -> list[Random]:
+        """A source of randomness for each of `count` things. The bytes of those not wanted are passed over, so that
+        leaving one thing out of a case leaves all the others as they are."""
+        starts = range(self._next, self._next + count * SEED_BYTES, SEED_BYTES)
+        self._next += most * SEED_BYTES
+        return [Random(self._data[start : start + SEED_BYTES]) for start in starts]
+
+
+def _build(data: bytes) -> Case:
+    """Documents to begin with, as most queries would find nothing without, then turns of a write and some reads."""
+    plan = _Plan(data)
+    steps: list[Step] = [Commit(tuple(map(_first, plan.randoms(plan.number(3, MOST_DOCUMENTS), MOST_DOCUMENTS))))]
+    for _ in range(plan.number(1, MOST_TURNS)):
+        kind = TURNS[plan.number(0, len(TURNS) - 1)]
+        write_count, read_count = plan.number(0, MOST_WRITES), plan.number(1, MOST_READS)
+        writes = tuple(map(_written, plan.randoms(write_count, MOST_WRITES)))
+        reads = plan.randoms(read_count, MOST_READS)
+        match kind:
             case "commit":
-                steps.append(Commit(_writes(draw, 3)))
+                steps.append(Commit(writes))
             case "batch write":
-                steps.append(BatchWrite(_writes(draw, 3)))
+                steps.append(BatchWrite(writes))
             case "transaction":
-                steps.append(Transaction(_some(draw, paths, 0, 3), _writes(draw, 2)))
+                steps.append(Transaction(tuple(map(_path, reads[:2])), writes))
             case _:
                 pass
-        steps.append(Reads(tuple(_read(draw) for _ in range(draw(st.integers(1, 4))))))
+        steps.append(Reads(tuple(map(_read, reads))))
     return tuple(steps)
+
+
+def _first(random: Random) -> Put:
+    return Put(_path(random), {random.choice(FIELDS): _value(random) for _ in range(random.randint(0, 4))})
+
+
+cases: st.SearchStrategy[Case] = st.binary(min_size=_Plan.LENGTH, max_size=_Plan.LENGTH).map(_build)

@@ -22,13 +22,16 @@ class Backoff:
 
     def nominal(self, attempt: int) -> timedelta:
         """The wait after the given attempt, counted from 1, before jitter."""
-        doublings = min(max(attempt - 1, 0), _MAX_DOUBLINGS)
-        if self.base and 2**doublings > self.cap / self.base:
+        factor = 1 << min(max(attempt - 1, 0), _MAX_DOUBLINGS)
+        if self.base and factor > self.cap / self.base:
             return self.cap
-        return self.base * 2**doublings
+        return self.base * factor
 
     def delay(self, attempt: int, *, jitter: float, retry_after: timedelta | None = None) -> timedelta:
         """`jitter` is a uniform random number in [0, 1)."""
         if retry_after is not None:
             return max(retry_after, timedelta(0))
         return self.nominal(attempt) * (1 - JITTER + 2 * JITTER * jitter)
+
+
+DEFAULT_BACKOFF = Backoff()

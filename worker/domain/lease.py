@@ -1,8 +1,8 @@
 """The right to act, for a limited time, and the number that outlives it.
 
 Who is authoritative: the document that carries the lease. A holder has a copy, its `Hold`, and trusts it for less time
-than the lease lives: it counts from the moment it *asked*, on its own clock, and starts nothing new once `margin`
-before the end. The margin covers the longest provider call plus the difference between two clocks.
+than the lease lives: it counts from the moment it *asked*, on its own clock, and starts nothing new from `stop_at`
+on. The time between that and the end covers the longest provider call plus the difference between two clocks.
 
 The fence grows by one with each acquisition and never shrinks, so no two holds share one. A late holder's write
 carries an old fence and is refused; that is a normal answer, not an error. What a crashed holder leaves is a lease
@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 LEASE = timedelta(seconds=60)
-MARGIN = timedelta(seconds=25)
-"""Stop starting work this long before the end: a call of at most 20 s, and 5 s between two clocks."""
+_CALL_SHARE = 1 / 3
+"""The share of a lease that one provider call may take: 20 s of 60."""
+_SKEW_SHARE = 1 / 12
+"""The share left for the difference between two clocks: 5 s of 60."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +59,19 @@ class Hold:
         """The name put on claimed documents: it tells two holds of one worker apart."""
         return f"{self.owner}#{self.fence}"
 
-    def may_start(self, now: datetime, margin: timedelta = MARGIN) -> bool:
-        """Whether work begun now is sure to end under this hold."""
-        return now < self.until - margin
+    @property
+    def longest_call(self) -> timedelta:
+        """The timeout to give to a provider call, so that work begun before `stop_at` ends under this hold."""
+        return self.ttl * _CALL_SHARE
+
+    @property
+    def stop_at(self) -> datetime:
+        """Start nothing from here on."""
+        return self.until - self.ttl * (_CALL_SHARE + _SKEW_SHARE)
+
+    def may_start(self, now: datetime) -> bool:
+        return now < self.stop_at
 
     def renew_at(self) -> datetime:
-        """A third into the lease: two renewals may fail before work has to stop."""
+        """A third into the lease: a renewal may fail once before work has to stop."""
         return self.asked_at + self.ttl / 3

@@ -65,6 +65,7 @@ class Worker:
     heard: list[Heard] = field(default_factory=list)
     url: str = ""
     _more: asyncio.Event = field(default_factory=asyncio.Event)
+    _clients: set[asyncio.StreamWriter] = field(default_factory=set)
 
     async def until(self, enough: Callable[[list[Heard]], bool]) -> None:
         async with asyncio.timeout(30):
@@ -73,6 +74,7 @@ class Worker:
                 await self._more.wait()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._clients.add(writer)
         try:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
@@ -87,7 +89,12 @@ class Worker:
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
+            self._clients.discard(writer)
             writer.close()
+
+    def hang_up(self) -> None:
+        for writer in self._clients:
+            writer.transport.abort()
 
 
 @asynccontextmanager
@@ -99,6 +106,7 @@ async def worker() -> AsyncIterator[Worker]:
         yield it
     finally:
         server.close()
+        it.hang_up()
 
 
 # --- a world in virtual time

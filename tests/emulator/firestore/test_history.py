@@ -1,0 +1,135 @@
+"""A read at an earlier time gives what was there then, for as long as that time is kept; later, a refusal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulator.firestore import history
+from emulator.firestore.engine import Engine
+from emulator.firestore.times import micros_of
+from emulator.rpc.errors import RpcError
+from tests.conformance.wire import Plain, Proto, Timestamp, delete, query, set_
+from tests.emulator.firestore import strategies
+from tests.emulator.firestore.support import SteppingClock, commit, drop, examples, name, parsed, paths, place, put
+
+Commit = list[tuple[str, dict[str, Plain] | None]]
+commits = st.lists(
+    st.lists(st.tuples(strategies.paths, st.one_of(strategies.documents, st.none())), min_size=1, max_size=3),
+    min_size=1,
+    max_size=8,
+)
+
+
+def shown(documents: list[Any]) -> list[bytes]:
+    return [document.SerializeToString(deterministic=True) for document in documents]
+
+
+@given(commits, st.lists(strategies.queries(), min_size=1, max_size=3), st.booleans())
+@examples(250)
+def test_queries_and_reads_at_a_past_time_repeat_what_they_gave_then(
+    story: list[Commit], protos: list[Proto], clock_moves: bool
+) -> None:
+    clock = SteppingClock()
+    engine = Engine(clock=clock)
+    questions = []
+    for proto in protos:
+        try:
+            questions.append(parsed(proto))
+        except RpcError:
+            continue
+    past: list[tuple[int, list[list[bytes]], dict[str, Any]]] = []
+    for writes in story:
+        commit(engine, *(delete(name(path)) if data is None else set_(name(path), data) for path, data in writes))
+        answers = [shown(engine.run(question)) for question in questions]
+        documents = {path: engine.get(place(path)) for writes in story for path, _ in writes}
+        past.append((engine.now_micros(), answers, documents))
+        if clock_moves:
+            clock.step(seconds=1)
+    for micros, answers, documents in past:
+        assert [shown(engine.run(question, micros)) for question in questions] == answers
+        assert [engine.count(question, None, micros) for question in questions] == [len(one) for one in answers]
+        assert {path: engine.get(place(path), micros) for path in documents} == documents
+    engine.close()
+
+
+def test_commit_times_grow_even_when_the_clock_stands_or_steps_back() -> None:
+    clock = SteppingClock()
+    engine = Engine(clock=clock)
+    times = []
+    for number in range(6):
+        times.append(put(engine, "c/1", {"n": number}).commit_micros)
+        clock.step(seconds=-10 if number % 2 else 0)
+    assert times == sorted(set(times))
+    engine.close()
+
+
+def test_commit_times_grow_over_a_restart_with_a_clock_that_stepped_back(tmp_path: Any) -> None:
+    clock = SteppingClock()
+    first = Engine(tmp_path / "db", clock)
+    before = put(first, "c/1", {"n": 1}).commit_micros
+    first.close()
+    clock.step(days=-30)
+    second = Engine(tmp_path / "db", clock)
+    assert second.now_micros() >= before
+    assert put(second, "c/1", {"n": 2}).commit_micros > before
+    second.close()
+
+
+def test_a_time_that_is_no_longer_kept_is_refused_and_never_answered_with_something_newer() -> None:
+    clock = SteppingClock()
+    engine = Engine(clock=clock)
+    put(engine, "c/1", {"n": 1})
+    early = engine.now_micros()
+    clock.step(seconds=1)
+    put(engine, "c/1", {"n": 2})
+    clock.step(microseconds=history.KEEP_MICROS)
+    put(engine, "c/2", {})
+    assert engine.check_read_time(stamp_of(early)) == early, "kept: it is not yet older than what is kept"
+    clock.step(seconds=2)
+    put(engine, "c/2", {"n": 1})
+    with pytest.raises(RpcError, match="too old") as refused:
+        engine.check_read_time(stamp_of(early))
+    assert refused.value.code.name == "FAILED_PRECONDITION"
+    engine.close()
+
+
+def test_too_many_changes_shorten_what_is_kept_but_not_under_an_open_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "KEEP_CHANGES", 3)
+    clock = SteppingClock()
+    engine = Engine(clock=clock)
+    put(engine, "c/1", {"n": 0})
+    pinned = engine.now_micros()
+    engine.history.pin(pinned)
+    for number in range(1, 10):
+        clock.step(seconds=1)
+        put(engine, "c/1", {"n": number})
+        put(engine, f"c/new{number}", {"n": number})
+    question = parsed(query("c", order=["n"]))
+    assert paths(engine.run(question, pinned)) == ["c/1"]
+    found = engine.get(place("c/1"), pinned)
+    assert found is not None
+    assert found.fields["n"].integer_value == 0
+    engine.history.unpin(pinned)
+    drop(engine, "c/1")
+    with pytest.raises(RpcError, match="too old"):
+        engine.check_read_time(stamp_of(pinned))
+    assert len(engine.history._log) <= 3
+    engine.close()
+
+
+def test_a_time_in_the_future_is_refused() -> None:
+    clock = SteppingClock()
+    engine = Engine(clock=clock)
+    with pytest.raises(RpcError, match="future"):
+        engine.check_read_time(stamp_of(engine.now_micros() + 1))
+    engine.close()
+
+
+def stamp_of(micros: int) -> Proto:
+    stamp = Timestamp(seconds=micros // 10**6, nanos=micros % 10**6 * 1000)
+    assert micros_of(stamp) == micros
+    return stamp

@@ -1,0 +1,399 @@
+"""The only place that talks to Firestore: reads, queries and commits, on raw protobuf messages.
+
+It stands on the real client's channel (so credentials, emulator and in-process transport are the client's business),
+and leaves out the client's document layer, which costs more processor time than the rest of the worker.
+
+Two rules. A commit that loses a precondition is a normal answer (`Conflict`), not an error. And a commit whose answer
+did not come is tried again only if trying again is harmless: every write here is either guarded by a precondition or
+sets the same values; but the second try may meet the first one's effect, so after a `Conflict` that followed a lost
+answer (`maybe_ours`), the caller must look whose it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeVar
+
+import grpc
+from google.cloud.firestore import AsyncClient
+
+from worker.errors import StoreUnavailable
+from worker.store import protos
+from worker.store.protos import Proto
+from worker.store.values import from_fields, from_timestamp, to_proto
+
+T = TypeVar("T")
+
+RPC_TIMEOUT_SECONDS = 10.0
+TRIES = 5
+FIRST_PAUSE_SECONDS = 0.05
+
+_NOT_APPLIED = {grpc.StatusCode.ABORTED, grpc.StatusCode.RESOURCE_EXHAUSTED}
+_PERHAPS_APPLIED = {
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.INTERNAL,
+    grpc.StatusCode.UNKNOWN,
+    grpc.StatusCode.CANCELLED,
+}
+_LOST = {grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.NOT_FOUND, grpc.StatusCode.ALREADY_EXISTS}
+
+Version = tuple[int, int]
+"""A document's update time, seconds and nanoseconds: what a write may demand to find."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A document as it was read."""
+
+    path: str
+    data: dict[str, Any]
+    version: Version
+    created: datetime
+
+    @property
+    def id(self) -> str:
+        return self.path.rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A precondition did not hold; nothing was written."""
+
+    maybe_ours: bool
+    """An earlier try of the same commit was not answered, so what stands in the way may be its effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    versions: tuple[Version, ...]
+    """Of each write's document afterwards, in order."""
+
+
+class ServerTime:
+    """Put as a field's value, it becomes the time of the commit."""
+
+
+SERVER_TIME = ServerTime()
+
+
+@dataclass(frozen=True, slots=True)
+class Increment:
+    by: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Put as a field's value in an update, it removes the field."""
+
+
+DELETE = Delete()
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOp:
+    """One write of a commit. Made by `create`, `update`, `upsert`."""
+
+    path: str
+    fields: Mapping[str, Any]
+    """Keys are top-level names, or for `nested` ones tuples' paths joined by dots (see `update`)."""
+    masked: bool
+    exists: bool | None = None
+    version: Version | None = None
+    nested: Mapping[tuple[str, str], Any] = field(default_factory=dict)
+    """(map field, key) -> value: entries of a map written without touching its other entries."""
+
+
+def create(path: str, fields: Mapping[str, Any]) -> WriteOp:
+    return WriteOp(path, fields, masked=False, exists=False)
+
+
+def update(
+    path: str,
+    fields: Mapping[str, Any],
+    *,
+    version: Version | None,
+    nested: Mapping[tuple[str, str], Any] | None = None,
+) -> WriteOp:
+    """Changes these fields and no others. With a version, only if the document is as it was read; otherwise only if
+    it exists."""
+    return WriteOp(path, fields, masked=True, exists=None if version else True, version=version, nested=nested or {})
+
+
+def upsert(path: str, fields: Mapping[str, Any]) -> WriteOp:
+    """Changes these fields, and makes the document if it does not exist."""
+    return WriteOp(path, fields, masked=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Find:
+    """A query over one collection, or over all collections of one id."""
+
+    collection: str
+    """`outbox`, or `threads/x/messages`; for a group its id alone."""
+    where: tuple[tuple[str, str, Any], ...] = ()
+    """(field, one of == < <= > >= in, value)"""
+    order_by: tuple[str, ...] = ()
+    """Field names; a minus in front means descending."""
+    limit: int | None = None
+    start_after: tuple[Any, ...] | None = None
+    group: bool = False
+    select: tuple[str, ...] | None = None
+
+
+_OPERATORS = {
+    "==": "EQUAL",
+    "<": "LESS_THAN",
+    "<=": "LESS_THAN_OR_EQUAL",
+    ">": "GREATER_THAN",
+    ">=": "GREATER_THAN_OR_EQUAL",
+    "in": "IN",
+}
+_operator = protos.StructuredQuery.FieldFilter.Operator.Value
+_AND = protos.StructuredQuery.CompositeFilter.Operator.Value("AND")
+_ASCENDING = protos.StructuredQuery.Direction.Value("ASCENDING")
+_DESCENDING = protos.StructuredQuery.Direction.Value("DESCENDING")
+
+
+class Gateway:
+    def __init__(self, client: AsyncClient, *, jitter: Callable[[], float] = random.random) -> None:
+        self._client = client
+        self._jitter = jitter
+        self._database = client._database_string
+        self._root = f"{self._database}/documents"
+        self._metadata = [("google-cloud-resource-prefix", self._database)]
+        if client._emulator_host:
+            self._metadata.append(("authorization", "Bearer owner"))
+        channel = client._firestore_api.transport.grpc_channel
+        self._batch_get = _method(channel.unary_stream, "BatchGetDocuments", protos.BatchGetDocumentsResponse)
+        self._run_query = _method(channel.unary_stream, "RunQuery", protos.RunQueryResponse)
+        self._aggregate = _method(channel.unary_stream, "RunAggregationQuery", protos.RunAggregationQueryResponse)
+        self._commit = _method(channel.unary_unary, "Commit", protos.CommitResponse)
+        self._listen = _method(channel.stream_stream, "Listen", protos.ListenResponse)
+
+    # --- reads
+
+    async def get(self, path: str) -> Snapshot | None:
+        return (await self.get_all([path])).get(path)
+
+    async def get_all(self, paths: Sequence[str]) -> dict[str, Snapshot]:
+        """Those that exist, by path."""
+        if not paths:
+            return {}
+        request = protos.BatchGetDocumentsRequest(database=self._database)
+        request.documents.extend(f"{self._root}/{path}" for path in paths)
+
+        async def read() -> dict[str, Snapshot]:
+            found = {}
+            async for answer in self._batch_get(request, timeout=RPC_TIMEOUT_SECONDS, metadata=self._metadata):
+                if answer.HasField("found"):
+                    snapshot = self._snapshot(answer.found)
+                    found[snapshot.path] = snapshot
+            return found
+
+        return await self._reading(read)
+
+    async def find(self, query: Find) -> list[Snapshot]:
+        request = protos.RunQueryRequest()
+        self._fill(request, query)
+
+        async def read() -> list[Snapshot]:
+            return [
+                self._snapshot(answer.document)
+                async for answer in self._run_query(request, timeout=RPC_TIMEOUT_SECONDS, metadata=self._metadata)
+                if answer.HasField("document")
+            ]
+
+        return await self._reading(read)
+
+    async def count(self, query: Find) -> int:
+        request = protos.RunAggregationQueryRequest()
+        structured = protos.RunQueryRequest()
+        self._fill(structured, query)
+        request.parent = structured.parent
+        request.structured_aggregation_query.structured_query.CopyFrom(structured.structured_query)
+        request.structured_aggregation_query.aggregations.add(alias="n").count.SetInParent()
+
+        async def read() -> int:
+            async for answer in self._aggregate(request, timeout=RPC_TIMEOUT_SECONDS, metadata=self._metadata):
+                return int(answer.result.aggregate_fields["n"].integer_value)
+            return 0
+
+        return await self._reading(read)
+
+    async def watch(self, query: Find) -> AsyncIterator[list[Snapshot]]:
+        """The query's documents that are new or changed, commit by commit, until the stream breaks.
+
+        The first item is what the query holds now, also if that is nothing.
+        """
+        request = protos.ListenRequest(database=self._database)
+        target = protos.RunQueryRequest()
+        self._fill(target, query)
+        request.add_target.target_id = 1
+        request.add_target.query.parent = target.parent
+        request.add_target.query.structured_query.CopyFrom(target.structured_query)
+        gone = asyncio.Event()
+
+        async def requests() -> AsyncIterator[Proto]:
+            yield request
+            await gone.wait()  # the stream lives for as long as its request side is open
+
+        changed: list[Snapshot] = []
+        started = False
+        try:
+            async for answer in self._listen(requests(), metadata=self._metadata):
+                if answer.HasField("document_change"):
+                    changed.append(self._snapshot(answer.document_change.document))
+                elif answer.HasField("target_change"):
+                    change = answer.target_change
+                    if change.HasField("cause") and change.cause.code:
+                        raise StoreUnavailable(f"the listener was refused: {change.cause.message}")
+                    # NO_CHANGE with no target and a read time: what came so far is one consistent moment.
+                    is_moment = (
+                        change.target_change_type == 0 and not change.target_ids and change.HasField("read_time")
+                    )
+                    if is_moment and (changed or not started):
+                        started = True
+                        yield changed
+                        changed = []
+        except grpc.aio.AioRpcError as error:
+            raise StoreUnavailable(f"the listener broke: {error.details()}") from error
+        finally:
+            gone.set()
+
+    # --- writes
+
+    async def commit(self, writes: Sequence[WriteOp]) -> Committed | Conflict:
+        """All of them, or none and a `Conflict`."""
+        request = protos.CommitRequest(database=self._database)
+        for write in writes:
+            self._add(request, write)
+        maybe_applied = False
+        for attempt in range(TRIES):
+            try:
+                answer = await self._commit(request, timeout=RPC_TIMEOUT_SECONDS, metadata=self._metadata)
+            except grpc.aio.AioRpcError as error:
+                code = error.code()
+                if code in _LOST:
+                    return Conflict(maybe_ours=maybe_applied)
+                if code not in _NOT_APPLIED | _PERHAPS_APPLIED:
+                    raise
+                maybe_applied = maybe_applied or code in _PERHAPS_APPLIED
+                if attempt == TRIES - 1:
+                    raise StoreUnavailable(f"Firestore did not take a commit: {code.name} {error.details()}") from error
+                await self._pause(attempt)
+            else:
+                return Committed(tuple((r.update_time.seconds, r.update_time.nanos) for r in answer.write_results))
+        raise AssertionError("the last try returns or raises")
+
+    def _add(self, request: Proto, write: WriteOp) -> None:
+        proto = request.writes.add()
+        proto.update.name = f"{self._root}/{write.path}"
+        fields = proto.update.fields
+        for name, value in write.fields.items():
+            if isinstance(value, ServerTime):
+                proto.update_transforms.add(field_path=name, set_to_server_value=1)
+                continue
+            if isinstance(value, Increment):
+                proto.update_transforms.add(field_path=name).increment.integer_value = value.by
+                continue
+            if write.masked:
+                proto.update_mask.field_paths.append(name)
+            if not isinstance(value, Delete):
+                to_proto(value, fields[name])
+        for (name, key), value in write.nested.items():
+            proto.update_mask.field_paths.append(f"{name}.{_quoted(key)}")
+            if not isinstance(value, Delete):
+                to_proto(value, fields[name].map_value.fields[key])
+        if write.masked:
+            proto.update_mask.SetInParent()
+        if write.version is not None:
+            proto.current_document.update_time.seconds, proto.current_document.update_time.nanos = write.version
+        elif write.exists is not None:
+            proto.current_document.exists = write.exists
+
+    # --- queries
+
+    def _fill(self, request: Proto, query: Find) -> None:
+        *above, collection_id = query.collection.split("/")
+        request.parent = "/".join((self._root, *above))
+        structured = request.structured_query
+        structured.from_.add(collection_id=collection_id, all_descendants=query.group)
+        filters = []
+        for name, operator, value in query.where:
+            one = protos.StructuredQuery.Filter()
+            one.field_filter.field.field_path = name
+            one.field_filter.op = _operator(_OPERATORS[operator])
+            to_proto(value, one.field_filter.value)
+            filters.append(one)
+        if len(filters) == 1:
+            structured.where.CopyFrom(filters[0])
+        elif filters:
+            structured.where.composite_filter.op = _AND
+            structured.where.composite_filter.filters.extend(filters)
+        for name in query.order_by:
+            order = structured.order_by.add()
+            order.field.field_path = name.removeprefix("-")
+            order.direction = _DESCENDING if name.startswith("-") else _ASCENDING
+        if query.limit is not None:
+            structured.limit.value = query.limit
+        if query.start_after is not None:
+            structured.start_at.before = False
+            for name, value in zip(query.order_by, query.start_after, strict=False):
+                cursor = structured.start_at.values.add()
+                if name.removeprefix("-") == "__name__":
+                    cursor.reference_value = f"{self._root}/{value}"
+                else:
+                    to_proto(value, cursor)
+        if query.select is not None:
+            structured.select.SetInParent()
+            for name in query.select:
+                structured.select.fields.add(field_path=name)
+
+    def _snapshot(self, document: Proto) -> Snapshot:
+        return Snapshot(
+            path=document.name[len(self._root) + 1 :],
+            data=from_fields(document.fields),
+            version=(document.update_time.seconds, document.update_time.nanos),
+            created=from_timestamp(document.create_time),
+        )
+
+    # --- trying again
+
+    async def _reading(self, read: Callable[[], Awaitable[T]]) -> T:
+        for attempt in range(TRIES):
+            try:
+                return await read()
+            except grpc.aio.AioRpcError as error:
+                if error.code() not in _NOT_APPLIED | _PERHAPS_APPLIED:
+                    raise
+                if attempt == TRIES - 1:
+                    raise StoreUnavailable(
+                        f"Firestore did not answer: {error.code().name} {error.details()}"
+                    ) from error
+            await self._pause(attempt)
+        raise AssertionError("the last try returns or raises")
+
+    async def _pause(self, attempt: int) -> None:
+        await asyncio.sleep(FIRST_PAUSE_SECONDS * 2**attempt * (0.75 + self._jitter() / 2))
+
+
+def _method(kind: Callable[..., Any], name: str, response: Proto) -> Any:
+    return kind(
+        f"/google.firestore.v1.Firestore/{name}",
+        request_serializer=_serialize,
+        response_deserializer=response.FromString,
+    )
+
+
+def _serialize(message: Proto) -> bytes:
+    data: bytes = message.SerializeToString()
+    return data
+
+
+def _quoted(key: str) -> str:
+    return "`" + key.replace("\\", "\\\\").replace("`", "\\`") + "`"
