@@ -50,13 +50,13 @@ class Database:
         # check_same_thread is off because tests and tools may build an engine in one thread and run it in another;
         # it is never used from two at once.
         connection = sqlite3.connect(
-            path or ":memory:", isolation_level=None, check_same_thread=False, cached_statements=512
+            path or ":memory:", timeout=0, isolation_level=None, check_same_thread=False, cached_statements=512
         )
         settings = ["foreign_keys=OFF", "temp_store=MEMORY", "cache_size=-65536"]
         if path is None:
             settings += ["journal_mode=MEMORY", "synchronous=OFF"]
         else:
-            settings += ["busy_timeout=0", "locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=NORMAL"]
+            settings += ["locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=NORMAL"]
         try:
             for setting in settings:
                 connection.execute(f"PRAGMA {setting}")

@@ -11,8 +11,9 @@ project of its own, which is the cheapest isolation there is, as every emulator 
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,8 @@ from google.cloud.firestore_v1.services.firestore import FirestoreAsyncClient
 from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrpcAsyncIOTransport
 from grpc import aio
 
+from emulator import official
+from emulator.firestore.emulator import FirestoreEmulator
 from emulator.rpc.inprocess import InProcessChannel
 from emulator.rpc.server import Server
 from tests.conformance.wire import (
@@ -251,8 +254,6 @@ def _serialize(message: Proto) -> bytes:
 
 @asynccontextmanager
 async def our_server() -> AsyncIterator[Place]:
-    from emulator.firestore.emulator import FirestoreEmulator
-
     emulator = FirestoreEmulator()
     await emulator.start()
     server = await Server.start(emulator.service, http=emulator.http_app, port=0)
@@ -267,8 +268,6 @@ async def our_server() -> AsyncIterator[Place]:
 
 @asynccontextmanager
 async def our_engine() -> AsyncIterator[Place]:
-    from emulator.firestore.emulator import FirestoreEmulator
-
     emulator = FirestoreEmulator()
     await emulator.start()
     try:
@@ -279,12 +278,21 @@ async def our_engine() -> AsyncIterator[Place]:
 
 @asynccontextmanager
 async def googles_emulator() -> AsyncIterator[Place]:
-    address = "127.0.0.1:8911"
-    channel = aio.insecure_channel(address, options=CHANNEL_OPTIONS)
+    """One of our own if this machine can start one; else the one that FIRESTORE_EMULATOR_HOST tells of.
+
+    Raises EmulatorMissing where there is neither.
+    """
+    environ = dict(os.environ)
+    if isinstance(official.find_installed(), official.Installed):
+        # A host that is set might be our own emulator, and nobody should judge himself.
+        environ.pop(official.HOST_VARIABLE, None)
+    emulator = await asyncio.to_thread(official.OfficialEmulator.start, environ=environ)
+    channel = aio.insecure_channel(emulator.host, options=CHANNEL_OPTIONS)
     try:
-        yield Place("official", channel, address)
+        yield Place("official", channel, emulator.host)
     finally:
         await channel.close()
+        await asyncio.to_thread(emulator.stop)
 
 
 PLACES: Mapping[str, Callable[[], Any]] = {
@@ -292,7 +300,3 @@ PLACES: Mapping[str, Callable[[], Any]] = {
     "inprocess": our_engine,
     "official": googles_emulator,
 }
-
-
-def sorted_words(items: Iterable[str]) -> str:
-    return " ".join(sorted(items))

@@ -135,6 +135,8 @@ SHOWN_AS: dict[OutboxStatus, MessageStatus] = {
 }
 """What people see of an outbox status: a message in flight or in doubt is still `queued` to them."""
 
+SHOWN_ENDS = frozenset({MessageStatus.FAILED, MessageStatus.SKIPPED, MessageStatus.CANCELLED})
+
 _RANK = {MessageStatus.QUEUED: 0, MessageStatus.SENT: 1, MessageStatus.DELIVERED: 2, MessageStatus.READ: 3}
 
 

@@ -18,7 +18,7 @@ elapsed hold is among them if it is still queued or uncertain (fetch it by its i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -44,7 +44,7 @@ def named_by_elapsed(holds: Mapping[str, ThreadHold], now: datetime) -> list[str
 
 
 def holds_now(holds: Mapping[str, ThreadHold], present: Set[str], now: datetime) -> HoldsNow:
-    """`present` are the requestIds among the candidates."""
+    """`present` are those named by elapsed holds that are among the candidates, and go on."""
     shut: dict[str, datetime] = {}
     named: dict[str, str] = {}
     void: list[str] = []
@@ -58,14 +58,9 @@ def holds_now(holds: Mapping[str, ThreadHold], present: Set[str], now: datetime)
     return HoldsNow(shut=shut, named=named, void=frozenset(void))
 
 
-def admissible(candidates: Iterable[OutboxMessage], holds: HoldsNow, *, in_flight: Set[str]) -> Iterator[OutboxMessage]:
-    """The candidates that may be claimed now, in order, at most one for each thread. `in_flight` are threadIds."""
-    used = set(in_flight)
-    for message in candidates:
-        thread_id = message.thread_id
-        if thread_id in used or thread_id in holds.shut:
-            continue
-        if holds.named.get(thread_id, message.request_id) != message.request_id:
-            continue
-        used.add(thread_id)
-        yield message
+def waits_for_another(message: OutboxMessage, holds: HoldsNow, *, busy: Set[str]) -> bool:
+    """Whether another message of its thread goes first. `busy` are the threads in flight, and those claimed just now.
+
+    A thread that is shut is not asked about here: that is a time (`HoldsNow.shut`), not another message.
+    """
+    return message.thread_id in busy or holds.named.get(message.thread_id, message.request_id) != message.request_id

@@ -23,7 +23,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import assert_never
 
-from worker.domain.message import MessageStatus, OutboxMessage, OutboxStatus, advances
+from worker.domain.message import SHOWN_ENDS, MessageStatus, OutboxMessage, OutboxStatus, advances
 from worker.domain.outcome import DeliveryError
 
 
@@ -112,8 +112,7 @@ def apply(shown: ShownMessage, receipt: Receipt, outbox: OutboxMessage | None = 
         return _settle(shown, receipt, outbox)
     moved = _moved(shown, receipt)
     if moved == shown:
-        ended = not advances(shown.status, MessageStatus.READ) and shown.status is not MessageStatus.READ
-        return Ignored(Because.ENDED if ended else Because.OLD_NEWS)
+        return Ignored(Because.ENDED if shown.status in SHOWN_ENDS else Because.OLD_NEWS)
     if isinstance(receipt, Bounced) and outbox is not None and outbox.status is OutboxStatus.SENT:
         return Advance(moved, outbox.failed(receipt.error))
     return Advance(moved, None)
@@ -124,12 +123,12 @@ def _settle(shown: ShownMessage, receipt: Receipt, outbox: OutboxMessage | None)
     if outbox is None or outbox.attempts == 0:
         return Ignored(Because.NOT_OURS)
     match outbox.status:
-        case OutboxStatus.SENDING | OutboxStatus.UNCERTAIN:
-            return Advance(_moved(shown, receipt), _settled(outbox, receipt))
-        case OutboxStatus.QUEUED:
-            if isinstance(receipt, Bounced):
-                return Ignored(Because.WILL_RETRY)
-            return Advance(_moved(shown, receipt), _settled(outbox, receipt))
+        case OutboxStatus.QUEUED if isinstance(receipt, Bounced):
+            return Ignored(Because.WILL_RETRY)
+        case OutboxStatus.QUEUED | OutboxStatus.SENDING | OutboxStatus.UNCERTAIN:
+            settled = _settled(outbox, receipt)
+            moved = _moved(shown, receipt)
+            return Advance(replace(moved, sent_at=moved.sent_at or settled.sent_at), settled)
         case OutboxStatus.SENT:
             return Advance(_moved(shown, receipt), None)
         case OutboxStatus.FAILED | OutboxStatus.SKIPPED | OutboxStatus.CANCELLED:
@@ -161,7 +160,7 @@ def _moved(shown: ShownMessage, receipt: Receipt) -> ShownMessage:
 
 
 def _progressed(shown: ShownMessage, receipt: Arrived) -> ShownMessage:
-    if shown.status in (MessageStatus.FAILED, MessageStatus.SKIPPED, MessageStatus.CANCELLED):
+    if shown.status in SHOWN_ENDS:
         return shown
     to = MessageStatus(receipt.progress.value)
     status = to if advances(shown.status, to) else shown.status

@@ -29,7 +29,7 @@ def shown(documents: list[Any]) -> list[bytes]:
 
 
 @given(commits, st.lists(strategies.queries(), min_size=1, max_size=3), st.booleans())
-@examples(250)
+@examples(120)
 def test_queries_and_reads_at_a_past_time_repeat_what_they_gave_then(
     story: list[Commit], protos: list[Proto], clock_moves: bool
 ) -> None:

@@ -48,7 +48,7 @@ def hold_to_the_definition(engine: Engine, story: Story) -> int:
 
 
 @given(stories)
-@examples(500)
+@examples(250)
 def test_a_scan_finds_what_looking_at_every_document_finds(story: Story) -> None:
     engine = Engine()
     hold_to_the_definition(engine, story)
@@ -56,7 +56,7 @@ def test_a_scan_finds_what_looking_at_every_document_finds(story: Story) -> None
 
 
 @given(stories)
-@examples(150)
+@examples(70)
 def test_a_scan_stays_right_when_indexes_are_dropped_and_made_again(story: Story) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(storage, "MAX_SHAPES", 2)
@@ -70,7 +70,7 @@ def test_a_scan_stays_right_when_indexes_are_dropped_and_made_again(story: Story
 
 
 @given(stories)
-@examples(40)
+@examples(20)
 def test_a_scan_is_right_after_the_file_is_opened_again(tmp_path_factory: Any, story: Story) -> None:
     path = tmp_path_factory.mktemp("engine") / "firestore.sqlite3"
     for chapter in story:

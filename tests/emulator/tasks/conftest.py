@@ -30,7 +30,7 @@ async def api(request: pytest.FixtureRequest) -> AsyncIterator[Api]:
     server = None
     channel: aio.Channel = InProcessChannel([emulator.service])
     if request.param == "grpc":
-        server = await Server.start(emulator.service, http=emulator.http_app)
+        server = await Server.start(emulator.service)
         channel = aio.insecure_channel(server.address)
     try:
         yield Api(client_over(channel), channel, emulator)

@@ -17,7 +17,7 @@ from google.cloud.tasks_v2.types import RateLimits, RetryConfig
 from grpc import aio
 
 from emulator import virtual_time
-from emulator.database import DatabaseLocked
+from emulator.database import DatabaseUnusable
 from emulator.tasks.emulator import DATABASE_FILE, TasksEmulator
 from tests.emulator.tasks import serve
 from tests.emulator.tasks.support import LOCATION, QUEUE, START, Worker, World, client_over, http_task, worker
@@ -105,7 +105,7 @@ def test_a_restart_does_not_refill_the_bucket(tmp_path: Path) -> None:
 
 def test_a_data_directory_has_one_owner(tmp_path: Path) -> None:
     first = TasksEmulator(tmp_path)
-    with pytest.raises(DatabaseLocked, match="in use by another process"):
+    with pytest.raises(DatabaseUnusable, match="in use by another process"):
         TasksEmulator(tmp_path)
     first.engine.close()
     TasksEmulator(tmp_path).engine.close()

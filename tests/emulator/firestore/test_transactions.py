@@ -1,0 +1,284 @@
+"""Who waits for whom, who goes first, who is aborted, and when: transactions.py in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from emulator.firestore import transactions
+from tests.conformance.backends import Refused, refused
+from tests.conformance.wire import REQUESTS, Proto, delete, query, set_, stamp, where
+from tests.emulator.firestore.world import World, in_virtual_time
+
+
+def write(world: World, path: str, **fields: int) -> Proto:
+    return set_(world.backend.name(path), fields)
+
+
+def retry_of(world: World, transaction: bytes) -> Proto:
+    request = REQUESTS["BeginTransaction"](database=world.backend.database)
+    request.options.read_write.retry_transaction = transaction
+    return request
+
+
+@in_virtual_time()
+async def test_a_plain_write_waits_for_a_reader_and_goes_on_in_the_moment_it_ends(world: World) -> None:
+    backend = world.backend
+    await backend.seed({"c/1": {"n": 0}})
+    holder = await backend.begin()
+    await backend.get("c/1", transaction=holder)
+    waiting = world.start("write", backend.commit(write(world, "c/1", n=1)))
+    await asyncio.sleep(1.5)
+    assert world.log == []
+    await backend.rollback(holder)
+    await waiting
+    assert world.log == ["write done at 1.5"]
+    assert await backend.fields("c/1") == {"n": 1}
+
+
+@in_virtual_time()
+async def test_who_waits_for_a_lock_is_aborted_after_two_seconds_and_changes_nothing(world: World) -> None:
+    backend = world.backend
+    await backend.seed({"c/1": {"n": 0}})
+    holder = await backend.begin()
+    await backend.get("c/1", transaction=holder)
+    await world.start("write", backend.commit(write(world, "c/1", n=1), write(world, "c/2", n=1)))
+    assert world.log == ["write ABORTED at 2"]
+    assert not await backend.exists("c/2")
+    await backend.commit(write(world, "c/1", n=2), transaction=holder)
+    assert await backend.fields("c/1") == {"n": 2}
+
+
+@in_virtual_time()
+async def test_a_missing_document_that_was_read_cannot_be_made_by_somebody_else(world: World) -> None:
+    backend = world.backend
+    holder = await backend.begin()
+    with refused("NOT_FOUND"):
+        await backend.get("c/1", transaction=holder)
+    await world.start("create", backend.commit(write(world, "c/1", n=1)))
+    assert world.log == ["create ABORTED at 2"]
+
+
+@in_virtual_time()
+async def test_writers_of_one_document_go_in_the_order_in_which_they_came(world: World) -> None:
+    backend = world.backend
+    holder = await backend.begin()
+    with refused("NOT_FOUND"):
+        await backend.get("c/1", transaction=holder)
+    waiting = []
+    for number in range(5):
+        waiting.append(asyncio.create_task(backend.commit(write(world, "c/1", n=number))))
+        await world.turn()
+    await backend.rollback(holder)
+    times = [stamp(answer.commit_time) for answer in await asyncio.gather(*waiting)]
+    assert times == sorted(set(times))
+    assert await backend.fields("c/1") == {"n": 4}
+
+
+@in_virtual_time()
+async def test_a_reader_does_not_overtake_a_writer_that_waits(world: World) -> None:
+    backend = world.backend
+    await backend.seed({"c/1": {"n": 0}})
+    holder, late = await backend.begin(), await backend.begin()
+    await backend.get("c/1", transaction=holder)
+    writing = world.start("write", backend.commit(write(world, "c/1", n=1)))
+    await world.turn()
+    reading = world.start("read", backend.get("c/1", transaction=late))
+    await asyncio.sleep(1)
+    assert world.log == []
+    await backend.rollback(holder)
+    await asyncio.gather(writing, reading)
+    assert world.log == ["write done at 1", "read done at 1"]
+
+
+@in_virtual_time()
+async def test_writers_of_other_documents_do_not_wait(world: World) -> None:
+    backend = world.backend
+    await backend.seed({"c/1": {"n": 0}})
+    holder = await backend.begin()
+    await backend.get("c/1", transaction=holder)
+    waiting = world.start("c/1", backend.commit(write(world, "c/1", n=1)))
+    await world.turn()
+    await world.start("c/2", backend.commit(write(world, "c/2", n=1)))
+    await world.start("get", backend.get("c/1"))
+    assert world.log == ["c/2 done at 0", "get done at 0"]
+    await waiting
+
+
+@in_virtual_time()
+async def test_of_two_that_wait_for_each_other_the_younger_is_aborted_at_once(world: World) -> None:
+    backend = world.backend
+    await backend.seed({"c/1": {"n": 0}})
+    older, younger = await backend.begin(), await backend.begin()
+    await backend.get("c/1", transaction=older)
+    await backend.get("c/1", transaction=younger)
+    first = world.start("older", backend.commit(write(world, "c/1", n=1), transaction=older))
+    await world.turn()
+    second = world.start("younger", backend.commit(write(world, "c/1", n=2), transaction=younger))
+    await asyncio.gather(first, second)
+    assert sorted(world.log) == ["older done at 0", "younger ABORTED at 0"]
+    assert await backend.fields("c/1") == {"n": 1}
+
+
+@in_virtual_time()
+async def test_it_does_not_matter_who_closes_the_circle(world: World) -> None:
+    backend = world.backend
+    older, younger = await backend.begin(), await backend.begin()
+    await backend.call("BatchGetDocuments", batch_get(world, "c/1", older))
+    await backend.call("BatchGetDocuments", batch_get(world, "c/2", younger))
+    second = world.start("younger", backend.commit(write(world, "c/1", n=2), transaction=younger))
+    await world.turn()
+    first = world.start("older", backend.commit(write(world, "c/2", n=1), transaction=older))
+    await asyncio.gather(first, second)
+    assert sorted(world.log) == ["older done at 0", "younger ABORTED at 0"]
+
+
+@in_virtual_time()
+async def test_a_circle_of_three_is_broken_at_its_youngest(world: World) -> None:
+    backend = world.backend
+    names = ["a", "b", "c"]
+    holders = [await backend.begin() for _ in names]
+    for path, holder in zip(names, holders, strict=True):
+        await backend.call("BatchGetDocuments", batch_get(world, f"c/{path}", holder))
+    waiting = []
+    for number, holder in enumerate(holders):
+        wanted = names[(number + 1) % 3]
+        waiting.append(world.start(names[number], backend.commit(write(world, f"c/{wanted}", n=1), transaction=holder)))
+        await world.turn()
+    await asyncio.gather(*waiting)
+    assert sorted(world.log) == ["a done at 0", "b done at 0", "c ABORTED at 0"]
+
+
+@in_virtual_time()
+async def test_a_retried_transaction_keeps_its_age_and_so_wins_in_the_end(world: World) -> None:
+    backend = world.backend
+    await backend.seed({"c/1": {"n": 0}})
+    first = await backend.begin()
+    await backend.rollback(first)
+    younger = await backend.begin()
+    retried = (await backend.call("BeginTransaction", retry_of(world, first))).transaction
+    await backend.get("c/1", transaction=younger)
+    await backend.get("c/1", transaction=retried)
+    one = world.start("younger", backend.commit(write(world, "c/1", n=1), transaction=younger))
+    await world.turn()
+    other = world.start("retried", backend.commit(write(world, "c/1", n=2), transaction=retried))
+    await asyncio.gather(one, other)
+    assert sorted(world.log) == ["retried done at 0", "younger ABORTED at 0"]
+
+
+@in_virtual_time()
+async def test_an_idle_transaction_is_over_after_sixty_seconds_and_its_locks_with_it(world: World) -> None:
+    backend = world.backend
+    await backend.seed({"c/1": {"n": 0}})
+    holder = await backend.begin()
+    await backend.get("c/1", transaction=holder)
+    await asyncio.sleep(59)
+    await world.start("early", backend.commit(write(world, "c/1", n=1)))
+    await world.start("late", backend.commit(write(world, "c/1", n=2)))
+    assert world.log == ["early done at 60", "late done at 60"], "the lock ends at 60 s, within the two of the wait"
+    with refused("INVALID_ARGUMENT"):
+        await backend.commit(write(world, "c/1", n=3), transaction=holder)
+
+
+@in_virtual_time()
+async def test_a_transaction_in_use_lives_on_but_never_past_270_seconds(world: World) -> None:
+    backend = world.backend
+    await backend.seed({"c/1": {"n": 0}})
+    holder = await backend.begin()
+    for _ in range(5):
+        await asyncio.sleep(50)
+        await backend.get("c/1", transaction=holder)
+    await asyncio.sleep(19.5)
+    await backend.get("c/1", transaction=holder)
+    await world.start("write", backend.commit(write(world, "c/1", n=1)))
+    assert world.log == ["write done at 270"]
+    with refused("INVALID_ARGUMENT") as refusals:
+        await backend.get("c/1", transaction=holder)
+    assert "invalid or closed" in refusals[0].message
+
+
+@in_virtual_time()
+async def test_what_a_query_found_in_a_transaction_can_neither_change_nor_grow(world: World) -> None:
+    backend = world.backend
+    await backend.seed({"c/1": {"n": 1}, "c/2": {"n": 5}})
+    holder = await backend.begin()
+    found = await backend.paths(query("c", where("n", "<", 3)), transaction=holder)
+    assert found == ["c/1"]
+    cases = {
+        "into": write(world, "c/3", n=2),
+        "within": write(world, "c/1", n=0),
+        "out": write(world, "c/1", n=9),
+        "delete": delete(backend.name("c/1")),
+    }
+    await asyncio.gather(*(world.start(label, backend.commit(one)) for label, one in cases.items()))
+    assert sorted(world.log) == sorted(f"{label} ABORTED at 2" for label in cases)
+    await backend.commit(write(world, "c/2", n=6))
+    await backend.commit(write(world, "c/4", n=7))
+    assert world.now() == 2, "what the query could not match was written at once"
+
+
+@in_virtual_time()
+async def test_a_read_only_transaction_waits_for_nobody_and_sees_one_moment(world: World) -> None:
+    backend = world.backend
+    await backend.seed({"c/1": {"n": 1}})
+    reader = await backend.begin_read_only()
+    await asyncio.sleep(0.1)
+    await backend.commit(write(world, "c/1", n=2), write(world, "c/2", n=2))
+    assert await backend.fields("c/1", transaction=reader) == {"n": 1}
+    assert await backend.paths(query("c"), transaction=reader) == ["c/1"]
+    assert await backend.paths(query("c")) == ["c/1", "c/2"]
+
+
+@in_virtual_time()
+async def test_a_client_that_goes_away_while_it_waits_leaves_no_lock_behind(world: World) -> None:
+    backend = world.backend
+    await backend.seed({"c/1": {"n": 0}})
+    holder, leaver = await backend.begin(), await backend.begin()
+    await backend.get("c/1", transaction=holder)
+    with refused("NOT_FOUND"):
+        await backend.get("c/2", transaction=leaver)
+    waiting = world.start("leaver", backend.commit(write(world, "c/1", n=1), transaction=leaver))
+    await world.turn()
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    await world.turn()
+    await world.start("other", backend.commit(write(world, "c/2", n=1)))
+    await backend.rollback(holder)
+    await world.start("first", backend.commit(write(world, "c/1", n=1)))
+    assert world.log == ["other done at 0", "first done at 0"]
+
+
+@in_virtual_time()
+async def test_ten_read_modify_writes_of_one_document_at_once_lose_no_update(world: World) -> None:
+    """Each retries until it is in, as the client libraries do."""
+    backend = world.backend
+    await backend.seed({"c/1": {"n": 0}})
+    attempts = 0
+
+    async def add_one() -> None:
+        nonlocal attempts
+        earlier = b""
+        for _ in range(50):
+            attempts += 1
+            mine: bytes = (await backend.call("BeginTransaction", retry_of(world, earlier))).transaction
+            earlier = mine
+            try:
+                count = (await backend.fields("c/1", transaction=mine))["n"]
+                await backend.commit(write(world, "c/1", n=count + 1), transaction=mine)
+            except Refused as refusal:
+                if refusal.code != "ABORTED":
+                    raise
+            else:
+                return
+        pytest.fail("fifty attempts were not enough")
+
+    await asyncio.gather(*(add_one() for _ in range(10)))
+    assert await backend.fields("c/1") == {"n": 10}
+    assert world.now() < transactions.LOCK_WAIT_SECONDS, "conflicts are broken at once and not waited out"
+
+
+def batch_get(world: World, path: str, transaction: bytes) -> Proto:
+    request = REQUESTS["BatchGetDocuments"](database=world.backend.database, transaction=transaction)
+    request.documents.append(world.backend.name(path))
+    return request

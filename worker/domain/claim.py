@@ -1,0 +1,186 @@
+"""What to claim now. A claim is the mark "about to call the provider", so we claim only what can start at once:
+
+    at most min(free concurrency, what the pace allows now)
+
+A crash then leaves in doubt only what really was in flight. Documents that are not to be sent at all (cancelled, too
+late, malformed) are ended in passing: they cost no pace, hold no thread and stop nobody.
+
+Who is authoritative: the documents. The plan is made from copies, and each write of it carries the version of its
+copy; what changed in the meantime is simply not claimed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from worker.domain.account import Account, Closed, sending
+from worker.domain.lane import Lane, ThreadHold
+from worker.domain.lease import Hold
+from worker.domain.message import OutboxMessage, OutboxStatus
+from worker.domain.order import holds_now, named_by_elapsed, waits_for_another
+from worker.domain.outcome import DeliveryError, ErrorCode
+from worker.domain.pacing import Allowance
+from worker.domain.validation import InvalidMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    message: OutboxMessage
+    """To be written: `cancelled`; or `failed` with `outcome_unknown`, if it may have been sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    message: OutboxMessage
+    """To be written: `skipped`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """A malformed document: only its status and error can be written."""
+
+    request_id: str
+    error: DeliveryError
+
+
+Ending = Cancel | Skip | Refuse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    claims: tuple[OutboxMessage, ...] = ()
+    """To be claimed, in order, in one commit."""
+    endings: tuple[Ending, ...] = ()
+    """To be written, in any order and at any time."""
+    settle: tuple[OutboxMessage, ...] = ()
+    """Uncertain ones whose wait for a receipt is over: ask attempt.after_receipt_wait."""
+    void_holds: frozenset[str] = frozenset()
+    """Threads whose hold is to be dropped from the lane."""
+    next_at: datetime | None = None
+    """If nothing is claimed: when asking again, with the same documents, can claim something (now, if only concurrency
+    is short). None: not before something happens: a completion, a wake, a person."""
+
+
+def budget(account: Account, lane: Lane, *, in_flight: int, allowed: Allowance) -> int:
+    """How many claims may be made now."""
+    concurrency = account.concurrency
+    if account.cap is None:  # with no pace to stretch, a reduced rate shows in how much we do at once
+        concurrency = max(1, math.floor(concurrency * lane.rate_factor))
+    free = max(0, concurrency - in_flight)
+    return free if allowed.sends is None else min(free, allowed.sends)
+
+
+def plan(
+    candidates: Sequence[OutboxMessage | InvalidMessage],
+    *,
+    lane: Lane,
+    account: Account,
+    in_flight: Set[str],
+    allowed: Allowance,
+    now: datetime,
+) -> Plan:
+    """`candidates` as order.py asks for them; `in_flight` are the threadIds of claims not completed yet."""
+    opens_at = _opens_at(lane, account, now)
+    wanted = budget(account, lane, in_flight=len(in_flight), allowed=allowed) if opens_at == now else 0
+    holds = holds_now(lane.holds, _present(candidates, lane, now), now)
+    busy = set(in_flight)
+    claims: list[OutboxMessage] = []
+    endings: list[Ending] = []
+    settle: list[OutboxMessage] = []
+    times: list[datetime] = []
+    for candidate in candidates:
+        ending = ending_of(candidate, now)
+        if ending is not None:
+            endings.append(ending)
+            continue
+        if isinstance(candidate, InvalidMessage) or candidate.next_attempt_at is None:
+            continue
+        due_at = max(candidate.next_attempt_at, holds.shut.get(candidate.thread_id, now))
+        if candidate.status is OutboxStatus.UNCERTAIN:
+            times.append(due_at)
+            if due_at <= now:
+                settle.append(candidate)
+        elif candidate.status is not OutboxStatus.QUEUED or waits_for_another(candidate, holds, busy=busy):
+            continue  # its time comes with an event: another message of its thread ends
+        elif due_at <= now and len(claims) < wanted:
+            busy.add(candidate.thread_id)
+            claims.append(candidate)
+            if len(claims) == wanted:
+                break  # what comes after has its turn when these have started
+        elif opens_at is not None:
+            times.append(max(due_at, opens_at, allowed.next_at))
+    return Plan(
+        claims=tuple(claims),
+        endings=tuple(endings),
+        settle=tuple(settle),
+        void_holds=holds.void,
+        next_at=None if claims else min(times, default=None),
+    )
+
+
+def _present(candidates: Sequence[OutboxMessage | InvalidMessage], lane: Lane, now: datetime) -> Set[str]:
+    named = set(named_by_elapsed(lane.holds, now))
+    if not named:
+        return named
+    return {c.request_id for c in candidates if c.request_id in named and _goes_on(c, now)}
+
+
+def _goes_on(candidate: OutboxMessage | InvalidMessage, now: datetime) -> bool:
+    if isinstance(candidate, InvalidMessage) or candidate.next_attempt_at is None:
+        return False
+    waits = candidate.status in (OutboxStatus.QUEUED, OutboxStatus.UNCERTAIN)
+    return waits and ending_of(candidate, now) is None
+
+
+def ending_of(candidate: OutboxMessage | InvalidMessage, now: datetime) -> Ending | None:
+    """How the document ends without being sent; None if it goes on. The sweep asks this too."""
+    if isinstance(candidate, InvalidMessage):
+        return Refuse(candidate.request_id, candidate.error(now))
+    if candidate.status is not OutboxStatus.QUEUED:
+        return None
+    late = candidate.send_by is not None and candidate.send_by < now
+    if not (candidate.cancel_requested or late):
+        return None
+    if candidate.maybe_sent and candidate.last_error is not None:
+        return Cancel(candidate.failed(replace(candidate.last_error, at=now)))
+    if candidate.cancel_requested:
+        return Cancel(candidate.cancelled(at=now))
+    return Skip(candidate.skipped(_late(candidate, now)))
+
+
+def claimed(message: OutboxMessage, hold: Hold) -> OutboxMessage:
+    """The document as the claim writes it. Its lease is the lane's: what a takeover finds `sending` is not running."""
+    return message.claimed(by=hold.claimed_by, lease_until=hold.until)
+
+
+def lane_after_claims(lane: Lane, claims: Sequence[OutboxMessage], account: Account, now: datetime) -> Lane:
+    """The lane with the recipients' pace spent: to be written in the commit that claims. Unchanged if there is none."""
+    if not account.per_recipient or not claims:
+        return lane
+    spent = {message.thread_id: ThreadHold(until=now + account.per_recipient) for message in claims}
+    lane = lane.without_elapsed_holds(now)
+    return replace(lane, holds={**lane.holds, **spent})
+
+
+def _opens_at(lane: Lane, account: Account, now: datetime) -> datetime | None:
+    """When lane and account next let anything go; None: when a person says so."""
+    at = max(now, lane.paused_until or now)
+    closed = sending(account, at)
+    while isinstance(closed, Closed):
+        if closed.until is None:
+            return None
+        at = closed.until
+        closed = sending(account, at)
+    return at
+
+
+def _late(message: OutboxMessage, now: datetime) -> DeliveryError:
+    return DeliveryError(
+        code=ErrorCode.DEADLINE_PASSED,
+        message=f"it was to be sent by {message.send_by:%Y-%m-%d %H:%M:%S} UTC",
+        retryable=False,
+        at=now,
+    )

@@ -1,0 +1,179 @@
+"""Why a message has not been sent yet: what it waits for, and the earliest time it can go. Closed data, and a sentence.
+
+The answer is made of the same decisions that the worker uses (account, window, holds, pace), so that it cannot differ
+from what the worker will do. It does not know how many messages are ahead in the queue: "the earliest" is a bound,
+not a promise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from worker.domain.account import Account, Closed, Hindrance, sending
+from worker.domain.lane import Lane, LaneState
+from worker.domain.message import OutboxMessage, OutboxStatus
+
+
+class Cause(StrEnum):
+    ENDED = "ended"
+    """It is sent, failed, skipped or cancelled: it waits for nothing."""
+    IN_FLIGHT = "in_flight"
+    """A worker is calling the provider with it."""
+    IN_DOUBT = "in_doubt"
+    """Perhaps sent; waiting for a receipt."""
+    NEEDS_A_PERSON = "needs_a_person"
+    """Perhaps sent, and the account holds such messages."""
+    CANCELLING = "cancelling"
+    TOO_LATE = "too_late"
+    """It cannot go before its deadline, and will be skipped."""
+    SCHEDULED = "scheduled"
+    RETRY = "retry"
+    ACCOUNT_PARKED = "account_parked"
+    ACCOUNT_PAUSED = "account_paused"
+    WINDOW = "window"
+    THROTTLED = "throttled"
+    """The lane pauses: the provider asked for it, or the session is down."""
+    THREAD = "thread"
+    """An earlier message of its thread goes first, or its recipient is being spared."""
+    PACE = "pace"
+    QUEUE = "queue"
+    """Nothing but its turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    cause: Cause
+    until: datetime | None
+    """When this reason ends by itself; None: not by itself, or not at a known time."""
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    reasons: tuple[Reason, ...]
+    """The one that lasts longest first."""
+    earliest: datetime | None
+    """None: never, or not before a person or the provider acts."""
+    sentence: str
+
+
+def why(message: OutboxMessage, lane: Lane, account: Account, now: datetime) -> Why:
+    if message.status is not OutboxStatus.QUEUED:
+        return _alone(_not_queued(message))
+    if message.cancel_requested:
+        return _alone(_reason(Cause.CANCELLING, None, "Its cancellation is requested; it will not be sent."))
+    reasons = [*_own(message, now), *_lane(message, lane, account, now)]
+    earliest: datetime | None = max([now, *(reason.until for reason in reasons if reason.until is not None)])
+    hindrance, earliest = _account(account, earliest)
+    reasons = [*hindrance, *reasons]
+    if message.send_by is not None and (message.send_by < now or (earliest and message.send_by < earliest)):
+        return _alone(_reason(Cause.TOO_LATE, None, f"It was to be sent by {_t(message.send_by)}; it will be skipped."))
+    if not reasons:
+        reasons = [_queue(lane)]
+    reasons.sort(key=lambda reason: (reason.until is not None, _descending(reason.until or now)))
+    when = "" if earliest is None or earliest <= now else f" The earliest it can go is {_t(earliest)}."
+    return Why(reasons=tuple(reasons), earliest=earliest, sentence=reasons[0].sentence + when)
+
+
+def _not_queued(message: OutboxMessage) -> Reason:
+    error = f": {message.last_error.message}" if message.last_error else ""
+    match message.status:
+        case OutboxStatus.SENDING:
+            until = message.lease_until
+            return _reason(Cause.IN_FLIGHT, until, f"{message.claimed_by or 'A worker'} is sending it now.")
+        case OutboxStatus.UNCERTAIN if message.next_attempt_at is None:
+            return _reason(Cause.NEEDS_A_PERSON, None, f"It may have been sent{error}. A person must decide.")
+        case OutboxStatus.UNCERTAIN:
+            until = message.next_attempt_at
+            return _reason(
+                Cause.IN_DOUBT, until, f"It may have been sent{error}. We wait for a receipt until {_t(until)}."
+            )
+        case OutboxStatus.SENT:
+            return _reason(Cause.ENDED, None, f"It was sent at {_t(message.sent_at)}.")
+        case OutboxStatus.FAILED | OutboxStatus.SKIPPED | OutboxStatus.CANCELLED | OutboxStatus.QUEUED:
+            return _reason(Cause.ENDED, None, f"It is {message.status.value}{error}.")
+
+
+def _own(message: OutboxMessage, now: datetime) -> list[Reason]:
+    at = message.next_attempt_at
+    if at is None or at <= now:
+        return []
+    if message.attempts == 0:
+        return [_reason(Cause.SCHEDULED, at, f"It is scheduled for {_t(at)}.")]
+    error = f" ({message.last_error.code.value})" if message.last_error else ""
+    return [_reason(Cause.RETRY, at, f"Attempt {message.attempts} did not succeed{error}; the next is at {_t(at)}.")]
+
+
+def _lane(message: OutboxMessage, lane: Lane, account: Account, now: datetime) -> list[Reason]:
+    reasons: list[Reason] = []
+    if lane.paused_until is not None and lane.paused_until > now:
+        until = lane.paused_until
+        reasons.append(_reason(Cause.THROTTLED, until, f"The account's sending rests until {_t(until)}."))
+    hold = lane.holds.get(message.thread_id)
+    if hold is not None and hold.request_id != message.request_id:
+        if hold.request_id is not None:
+            held = max(hold.until, now)
+            sentence = f"{hold.request_id} of the same thread goes first, at {_t(held)} or later."
+            reasons.append(_reason(Cause.THREAD, held, sentence))
+        elif hold.until > now:
+            sentence = f"Its recipient had a message just now; the next may go at {_t(hold.until)}."
+            reasons.append(_reason(Cause.THREAD, hold.until, sentence))
+    if account.cap is not None and lane.tat is not None and lane.state is not LaneState.RUNNING:
+        free_at = lane.tat - account.cap.tolerance
+        if free_at > now:
+            reasons.append(_reason(Cause.PACE, free_at, f"The account's pace has room again at {_t(free_at)}."))
+    return reasons
+
+
+def _account(account: Account, at: datetime | None) -> tuple[list[Reason], datetime | None]:
+    """What the account says about that time, and when it lets a message go from then on."""
+    reasons: list[Reason] = []
+    while at is not None:
+        closed = sending(account, at)
+        if not isinstance(closed, Closed):
+            break
+        at = closed.until
+        reasons.append(_closed(closed))
+    return reasons, at
+
+
+def _closed(closed: Closed) -> Reason:
+    match closed.because:
+        case Hindrance.PARKED:
+            sentence = "The account is parked: the provider refuses it. Mend its credentials and resume it."
+            return _reason(Cause.ACCOUNT_PARKED, None, sentence)
+        case Hindrance.PAUSED:
+            end = "until somebody resumes it" if closed.until is None else f"until {_t(closed.until)}"
+            return _reason(Cause.ACCOUNT_PAUSED, closed.until, f"The account is paused {end}.")
+        case Hindrance.WINDOW:
+            sentence = f"The account's delivery window is closed until {_t(closed.until)}."
+            return _reason(Cause.WINDOW, closed.until, sentence)
+
+
+def _queue(lane: Lane) -> Reason:
+    match lane.state:
+        case LaneState.RUNNING:
+            sentence = f"{lane.owner} is working on the account; its turn comes in order and at the account's pace."
+        case LaneState.READY:
+            sentence = "It is due; the account's lane waits for a worker."
+        case LaneState.IDLE:
+            sentence = "It is due; the account's lane has not been woken yet. The sweep will do it within a minute."
+    return _reason(Cause.QUEUE, None, sentence)
+
+
+def _alone(reason: Reason) -> Why:
+    return Why(reasons=(reason,), earliest=None, sentence=reason.sentence)
+
+
+def _reason(cause: Cause, until: datetime | None, sentence: str) -> Reason:
+    return Reason(cause=cause, until=until, sentence=sentence)
+
+
+def _descending(at: datetime) -> float:
+    return -at.timestamp()
+
+
+def _t(at: datetime | None) -> str:
+    return "an unknown time" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,13 @@
+"""The border to the providers: a message in, an outcome out; a webhook in, events out.
+
+    protocol      what every provider declares and does
+    parts         the parts of one message, one after the other: the only loop over parts
+    correlation   what we hand to a provider and find again in its receipts
+    credentials   secrets, where they come from, and that they are never shown
+    http          the one pool of connections, and which of its failures prove that nothing was processed
+    signature     signed webhooks
+    simulated     the adapter for our own provider simulator
+    registry      all of them by name
+
+Nothing outside of this package names a provider. What differs between two of them is declared in a `Profile`.
+"""

@@ -1,0 +1,147 @@
+"""The parts of one message, one after the other. The only loop over parts; an adapter sends one.
+
+Parts that earlier attempts got accepted are skipped. The first answer that is not an acceptance ends the attempt, and
+carries how many parts *this* attempt got accepted: the next one goes on after them. Between two parts is a random
+pause, as between the messages of a person.
+
+All parts share the time that one call may take, since the holder of a lease trusts it for no longer. A part is begun
+only while half of that time is left; what remains goes in the next attempt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from random import Random
+from typing import assert_never
+
+from worker.domain.message import OutboxMessage, Part
+from worker.domain.outcome import (
+    AuthFailed,
+    ErrorCode,
+    NotConnected,
+    Outcome,
+    Rejected,
+    Retryable,
+    Sent,
+    Throttled,
+    Unknown,
+)
+from worker.providers.correlation import Correlation
+from worker.providers.protocol import Profile
+
+log = logging.getLogger(__name__)
+
+Sleep = Callable[[float], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartJitter:
+    """The pause between two parts: uniformly between these."""
+
+    shortest: timedelta = timedelta(milliseconds=200)
+    longest: timedelta = timedelta(milliseconds=500)
+
+    def __post_init__(self) -> None:
+        if not timedelta(0) <= self.shortest <= self.longest:
+            raise ValueError(f"part jitter: {self.shortest} to {self.longest} is no range")
+
+    def draw(self, random: Random) -> timedelta:
+        return self.shortest + (self.longest - self.shortest) * random.random()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnePart:
+    """What an adapter sends in one call."""
+
+    account_id: str
+    to: str
+    part: Part
+    correlation: Correlation
+    limit: timedelta
+    """The call must be over by then."""
+
+
+SendPart = Callable[[OnePart], Awaitable[Outcome]]
+"""`Sent` when the part was accepted. `parts_sent` is left alone: counting is not its business."""
+
+
+def log_adapter_failed(one: OnePart, error: Exception) -> None:
+    log.error(
+        "an adapter failed while sending",
+        exc_info=error,
+        extra={"action": "adapter_failed", "request_id": one.correlation.request_id, "account_id": one.account_id},
+    )
+
+
+class PartSender:
+    def __init__(self, *, jitter: PartJitter, random: Random, sleep: Sleep = asyncio.sleep) -> None:
+        self._jitter = jitter
+        self._random = random
+        self._sleep = sleep
+
+    async def send(self, message: OutboxMessage, profile: Profile, send_part: SendPart, *, limit: timedelta) -> Outcome:
+        if refused := _refusal(message, profile):
+            return refused
+        clock = asyncio.get_running_loop().time
+        ends = clock() + limit.total_seconds()
+        provider_message_id = message.provider_message_id or ""
+        first = message.parts_sent
+        for index in range(first, len(message.parts)):
+            accepted = index - first
+            if accepted:
+                pause = self._jitter.draw(self._random).total_seconds()
+                if ends - clock() - pause < limit.total_seconds() / 2:
+                    return _out_of_time(index, len(message.parts), accepted)
+                await self._sleep(pause)
+            one = _one_part(message, index, timedelta(seconds=ends - clock()))
+            outcome = await _outcome_of(send_part, one)
+            match outcome:
+                case Sent():
+                    provider_message_id = outcome.provider_message_id
+                case Throttled() | Retryable() | Rejected() | AuthFailed() | NotConnected() | Unknown():
+                    return replace(outcome, parts_sent=accepted)
+                case _:
+                    assert_never(outcome)
+        return Sent(provider_message_id=provider_message_id)
+
+
+async def _outcome_of(send_part: SendPart, one: OnePart) -> Outcome:
+    try:
+        return await send_part(one)
+    except Exception as error:  # noqa: BLE001 - the border: an adapter that broke may have sent before it did
+        log_adapter_failed(one, error)
+        return Unknown(detail=f"the adapter failed ({type(error).__name__})")
+
+
+def _one_part(message: OutboxMessage, index: int, limit: timedelta) -> OnePart:
+    return OnePart(
+        account_id=message.account_id,
+        to=message.to,
+        part=message.parts[index],
+        correlation=Correlation(request_id=message.request_id, part=index, parts=len(message.parts)),
+        limit=limit,
+    )
+
+
+def _refusal(message: OutboxMessage, profile: Profile) -> Rejected | None:
+    foreign = sorted({part.type for part in message.parts} - profile.part_types)
+    if not foreign:
+        return None
+    takes = ", ".join(sorted(profile.part_types)) or "nothing"
+    return Rejected(
+        code=ErrorCode.INVALID_MESSAGE,
+        detail=f"the account's provider takes no {' and no '.join(foreign)} (it takes {takes})",
+    )
+
+
+def _out_of_time(index: int, parts: int, accepted: int) -> Retryable:
+    return Retryable(
+        code=ErrorCode.PROVIDER_TIMEOUT,
+        detail=f"{index} of {parts} parts were accepted in the time of one attempt; the next goes on after them",
+        retry_after=timedelta(0),
+        parts_sent=accepted,
+    )

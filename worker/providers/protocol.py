@@ -1,0 +1,129 @@
+"""What a provider is to the rest of the program: a declaration, and three functions.
+
+Capabilities drive behaviour: whoever sends asks the `Profile` what this provider promises, and never its name.
+
+Sending is one call and gives an `Outcome`, closed data. A provider that refuses, throttles, breaks or says nothing is
+an outcome, not an exception; only cancellation passes through. Whether a call that failed may be repeated is decided
+by the line between *provably not processed* and *nobody knows* (worker/domain/outcome.py), and an adapter that is in
+doubt says `Unknown`.
+
+A webhook is verified over its raw bytes before anything reads them, and then parsed into events:
+
+    WebhookEvent
+      PartReceipt        what became of a part that we sent
+      InboundMessage     somebody wrote to the account
+      SessionChanged     the account's session came up or went down
+      Unrecognised       genuine, and not understood: logged and counted, never an error
+
+Events may come late, twice and in any order; so does everything that follows from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Literal, Protocol
+
+from worker.domain.message import OutboxMessage, Part
+from worker.domain.outcome import Capability, Outcome, Scope
+from worker.domain.receipt import Bounced, Receipt
+from worker.providers.correlation import Correlation
+from worker.providers.credentials import Credentials
+
+PartType = Literal["text", "media", "template"]
+
+
+class MediaMode(StrEnum):
+    """How a provider takes media."""
+
+    UPLOAD = "upload"
+    """Uploaded first; the message names the provider's own id."""
+    LINK = "link"
+    """The message has a URL, which the provider fetches."""
+    INLINE = "inline"
+    """The bytes travel in the message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What a provider declares about itself. It never changes."""
+
+    capability: Capability
+    """Decides what an unknown outcome means."""
+    part_types: frozenset[PartType]
+    """A message with any other part is rejected before anything of it is sent."""
+    media: MediaMode | None
+    """None if it takes no media."""
+    needs_session: bool
+    """Sends only while a session is up, so `NotConnected` is to be expected."""
+    throttle_scopes: frozenset[Scope]
+    """What its throttles may name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartReceipt:
+    """What the provider says of one part that we sent."""
+
+    receipt: Receipt
+    correlation: Correlation | None
+    """Ours, as the provider echoed it. None: find the message by the provider's id in the receipt. The id that a
+    message keeps is its last part's, so whatever is found that way is told of as a whole."""
+
+    @property
+    def request_id(self) -> str | None:
+        return None if self.correlation is None else self.correlation.request_id
+
+    @property
+    def tells_of_message(self) -> bool:
+        """Whether to apply it to the message. An earlier part's receipt proves neither that the message was sent nor
+        that it was delivered; only its failure counts."""
+        return self.correlation is None or self.correlation.is_last or isinstance(self.receipt, Bounced)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboundMessage:
+    provider_message_id: str
+    sender: str
+    """The provider's address of whoever wrote: the `to` of an answer."""
+    at: datetime
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionChanged:
+    connected: bool
+    at: datetime
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unrecognised:
+    detail: str
+    """What was not understood, without quoting it: bodies hold what people wrote."""
+
+
+WebhookEvent = PartReceipt | InboundMessage | SessionChanged | Unrecognised
+
+
+class Provider(Protocol):
+    @property
+    def name(self) -> str:
+        """As in `accounts/{accountId}.provider` and in the webhook's path."""
+        ...
+
+    @property
+    def profile(self) -> Profile: ...
+
+    async def send(self, message: OutboxMessage, credentials: Credentials, *, limit: timedelta) -> Outcome:
+        """Send the parts that earlier attempts have not; never longer than `limit`, all parts together."""
+        ...
+
+    def verify(self, headers: Mapping[str, str], raw_body: bytes, secret: str, *, now: datetime) -> bool:
+        """Whether the provider sent this, and lately. In constant time; never raises."""
+        ...
+
+    def parse(self, raw_body: bytes) -> tuple[WebhookEvent, ...]:
+        """Every event in it. Never raises: what cannot be read is `Unrecognised`."""
+        ...

@@ -1,0 +1,199 @@
+"""The adapter for our own provider simulator (emulator/providers/).
+
+One adapter, three names, because what follows an unknown outcome depends on what a provider promises:
+
+    simulated              echoes our id in receipts; the same message sent twice is delivered twice
+    simulated-idempotent   the same, and it delivers a key once however often it is sent
+    simulated-mute         neither: an unknown outcome stays unknown
+
+Call: `POST {base}/v1/{accountId}/messages`, bearer token, JSON. Refusals: `{"error": {"code", "message", "scope"?}}`:
+the code decides, and the HTTP status only where there is no code that we know.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from worker.domain.message import OutboxMessage
+from worker.domain.outcome import (
+    AuthFailed,
+    Capability,
+    ErrorCode,
+    NotConnected,
+    Outcome,
+    Rejected,
+    Retryable,
+    Scope,
+    Sent,
+    Throttled,
+    Unknown,
+)
+from worker.providers.credentials import Credentials
+from worker.providers.http import Http, retry_after
+from worker.providers.parts import OnePart, PartSender
+from worker.providers.protocol import MediaMode, Profile, WebhookEvent
+from worker.providers.signature import is_genuine
+from worker.providers.simulated_webhook import events_in
+
+SIGNATURE_HEADER = "X-Simulated-Signature"
+TOKEN = "token"
+
+CAPABILITIES: Mapping[str, Capability] = {
+    "simulated": Capability(resend_safe=False, echoes_request_id=True),
+    "simulated-idempotent": Capability(resend_safe=True, echoes_request_id=True),
+    "simulated-mute": Capability(resend_safe=False, echoes_request_id=False),
+}
+
+REJECTIONS: Mapping[str, ErrorCode] = {
+    "invalid_message": ErrorCode.INVALID_MESSAGE,
+    "recipient_invalid": ErrorCode.RECIPIENT_INVALID,
+    "media_missing": ErrorCode.MEDIA_MISSING,
+    "window_closed": ErrorCode.WINDOW_CLOSED,
+    "rejected": ErrorCode.REJECTED,
+}
+"""Refused for good."""
+_AUTH = frozenset({"unauthorized", "account_blocked"})
+
+
+class Simulated:
+    def __init__(self, name: str, base_url: str, http: Http, parts: PartSender) -> None:
+        self._name = name
+        self._base_url = base_url.rstrip("/")
+        self._http = http
+        self._parts = parts
+        self._profile = Profile(
+            capability=CAPABILITIES[name],
+            part_types=frozenset({"text", "media", "template"}),
+            media=MediaMode.LINK,
+            needs_session=True,
+            throttle_scopes=frozenset(Scope),
+        )
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def profile(self) -> Profile:
+        return self._profile
+
+    async def send(self, message: OutboxMessage, credentials: Credentials, *, limit: timedelta) -> Outcome:
+        token = credentials.get(TOKEN)
+        if not token:
+            return AuthFailed(detail="the account has no token")
+
+        async def send_part(one: OnePart) -> Outcome:
+            answer = await self._http.post(
+                f"{self._base_url}/v1/{quote(one.account_id, safe='')}/messages",
+                headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+                content=json.dumps(self._body(one)).encode(),
+                limit=one.limit,
+            )
+            return _outcome(answer) if isinstance(answer, httpx.Response) else answer
+
+        return await self._parts.send(message, self._profile, send_part, limit=limit)
+
+    def _body(self, one: OnePart) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "requestId": one.correlation.request_id,
+            "to": one.to,
+            "part": one.part.model_dump(mode="json", exclude_none=True),
+            "partIndex": one.correlation.part,
+            "provider": self._name,
+        }
+        if self._profile.capability.resend_safe:
+            body["idempotencyKey"] = one.correlation.key
+        if self._profile.capability.echoes_request_id:
+            body["echo"] = str(one.correlation)
+        return body
+
+    def verify(self, headers: Mapping[str, str], raw_body: bytes, secret: str, *, now: datetime) -> bool:
+        wanted = SIGNATURE_HEADER.lower()
+        found = [value for name, value in headers.items() if name.lower() == wanted]
+        return len(found) == 1 and is_genuine(found[0], raw_body, secret, now)
+
+    def parse(self, raw_body: bytes) -> tuple[WebhookEvent, ...]:
+        return events_in(raw_body)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Refusal:
+    code: str
+    message: str
+    scope: str
+
+
+def _outcome(response: httpx.Response) -> Outcome:
+    if response.is_success:
+        return _accepted(response)
+    refusal = _refusal(response)
+    detail = f"{response.status_code} {refusal.code}: {refusal.message}".strip(" :")
+    return _by_code(refusal, response, detail) or _by_status(response, detail)
+
+
+def _accepted(response: httpx.Response) -> Sent | Unknown:
+    answer = _object(response)
+    identity = answer.get("providerMessageId")
+    if isinstance(identity, str) and identity:
+        return Sent(provider_message_id=identity)
+    return Unknown(detail=f"{response.status_code} with an answer that names no message")
+
+
+def _by_code(refusal: _Refusal, response: httpx.Response, detail: str) -> Outcome | None:
+    code = refusal.code
+    if code == "throttled":
+        return Throttled(scope=_scope(refusal.scope), detail=detail, retry_after=retry_after(response.headers))
+    if code in REJECTIONS:
+        return Rejected(code=REJECTIONS[code], detail=detail)
+    if code in _AUTH:
+        return AuthFailed(detail=detail)
+    if code == "session_down":
+        return NotConnected(detail=detail, retry_after=retry_after(response.headers))
+    if code == "overloaded":  # says of itself that nothing was processed
+        return Retryable(code=ErrorCode.PROVIDER_UNAVAILABLE, detail=detail, retry_after=retry_after(response.headers))
+    return None
+
+
+def _by_status(response: httpx.Response, detail: str) -> Outcome:
+    match response.status_code:
+        case 429:
+            return Throttled(scope=Scope.ACCOUNT, detail=detail, retry_after=retry_after(response.headers))
+        case 401 | 403:
+            return AuthFailed(detail=detail)
+        case 408 | 409 | 425 | 499:  # a request that timed out or met another one may have been processed
+            return Unknown(detail=detail)
+        case status if 400 <= status < 500:
+            return Rejected(code=ErrorCode.REJECTED, detail=detail)
+        case _:
+            return Unknown(detail=detail)
+
+
+def _scope(text: str) -> Scope:
+    """An unknown scope is taken for the account: narrower would keep calling, wider would stop others."""
+    return Scope(text) if text in set(Scope) else Scope.ACCOUNT
+
+
+def _refusal(response: httpx.Response) -> _Refusal:
+    error = _object(response).get("error")
+    fields = error if isinstance(error, dict) else {}
+
+    def text(name: str) -> str:
+        value = fields.get(name)
+        return value[:200] if isinstance(value, str) else ""
+
+    return _Refusal(code=text("code"), message=text("message"), scope=text("scope"))
+
+
+def _object(response: httpx.Response) -> dict[str, Any]:
+    try:
+        body = json.loads(response.content)
+    except (ValueError, RecursionError):
+        return {}
+    return body if isinstance(body, dict) else {}

@@ -1,0 +1,117 @@
+"""The simulator's webhook body, read: `{"events": [{"type": "receipt" | "inbound" | "session", …}]}`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal, assert_never
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
+
+from worker.domain.message import MAX_PARTS, Part
+from worker.domain.outcome import DeliveryError, ErrorCode
+from worker.domain.receipt import Arrived, Bounced, Progress, Receipt
+from worker.providers.correlation import Correlation
+from worker.providers.protocol import (
+    InboundMessage,
+    PartReceipt,
+    SessionChanged,
+    Unrecognised,
+    WebhookEvent,
+)
+
+MAX_EVENTS = 1_000
+
+_Identity = Annotated[str, StringConstraints(min_length=1, max_length=512)]
+
+
+class _Event(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    at: AwareDatetime
+
+
+class _Failure(BaseModel):
+    code: Annotated[str, StringConstraints(max_length=100)] = ""
+    message: Annotated[str, StringConstraints(max_length=500)] = ""
+
+
+class _Receipt(_Event):
+    type: Literal["receipt"]
+    providerMessageId: _Identity
+    status: Progress | Literal["failed"]
+    echo: Annotated[str, StringConstraints(max_length=512)] | None = None
+    error: _Failure | None = None
+
+
+class _Inbound(_Event):
+    type: Literal["inbound"]
+    providerMessageId: _Identity
+    sender: Annotated[str, StringConstraints(pattern=r"^[^/\s]+$", max_length=256), Field(alias="from")]
+    parts: Annotated[
+        tuple[Annotated[Part, Field(discriminator="type")], ...],
+        Field(min_length=1, max_length=MAX_PARTS),
+    ]
+
+
+class _Session(_Event):
+    type: Literal["session"]
+    status: Literal["up", "down"]
+
+
+_ANY: TypeAdapter[_Receipt | _Inbound | _Session] = TypeAdapter(
+    Annotated[_Receipt | _Inbound | _Session, Field(discriminator="type")]
+)
+
+
+def events_in(raw_body: bytes) -> tuple[WebhookEvent, ...]:
+    try:
+        body: Any = json.loads(raw_body)
+    except (ValueError, RecursionError):
+        return (Unrecognised(detail="the body is not JSON"),)
+    events = body.get("events") if isinstance(body, dict) else None
+    if not isinstance(events, list):
+        return (Unrecognised(detail="the body has no list of events"),)
+    if len(events) > MAX_EVENTS:
+        return (Unrecognised(detail=f"the body has more than {MAX_EVENTS:,} events"),)
+    return tuple(_event(event) for event in events)
+
+
+def _event(raw: Any) -> WebhookEvent:
+    try:
+        event = _ANY.validate_python(raw)
+    except (ValidationError, RecursionError) as error:
+        return Unrecognised(detail=_fault(error))
+    match event:
+        case _Receipt():
+            return _part_receipt(event)
+        case _Inbound():
+            return InboundMessage(
+                provider_message_id=event.providerMessageId, sender=event.sender, at=event.at, parts=event.parts
+            )
+        case _Session():
+            return SessionChanged(connected=event.status == "up", at=event.at)
+        case _:
+            assert_never(event)
+
+
+def _part_receipt(event: _Receipt) -> PartReceipt | Unrecognised:
+    correlation = None if event.echo is None else Correlation.parse(event.echo)
+    if event.echo is not None and correlation is None:
+        return Unrecognised(detail="a receipt echoes a mark that is not ours")
+    return PartReceipt(receipt=_receipt(event), correlation=correlation)
+
+
+def _receipt(event: _Receipt) -> Receipt:
+    if event.status != "failed":
+        return Arrived(progress=event.status, at=event.at, provider_message_id=event.providerMessageId)
+    failure = event.error or _Failure()
+    code = ErrorCode(failure.code) if failure.code in set(ErrorCode) else ErrorCode.REJECTED
+    error = DeliveryError(code=code, message=failure.message, retryable=False, at=event.at)
+    return Bounced(error=error, provider_message_id=event.providerMessageId)
+
+
+def _fault(error: ValidationError | RecursionError) -> str:
+    """Where and what kind, without the value: it is somebody's message."""
+    if isinstance(error, RecursionError):
+        return "an event is nested too deeply"
+    fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return f"an event has a fault at {'.'.join(map(str, fault['loc'])) or 'its top'}: {fault['type']}"
