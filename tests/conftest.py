@@ -75,6 +75,12 @@ def backend(request: pytest.FixtureRequest) -> Backend:
     return Backend(request.getfixturevalue(f"{request.param}_place"))
 
 
+@pytest.fixture(params=["grpc", "official"])
+def socket_backend(request: pytest.FixtureRequest) -> Backend:
+    """The same, where there is a socket to connect to."""
+    return Backend(request.getfixturevalue(f"{request.param}_place"))
+
+
 @pytest.fixture(scope="session")
 def tally(pytestconfig: pytest.Config) -> Tally:
     return pytestconfig.stash[TALLY]
@@ -122,7 +128,10 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 def _backend_of(item: pytest.Item) -> str | None:
     callspec = getattr(item, "callspec", None)
-    return callspec.params.get("backend") if callspec is not None else None
+    if callspec is None:
+        return None
+    kind: str | None = callspec.params.get("backend") or callspec.params.get("socket_backend")
+    return kind
 
 
 def _official_is_owed(session: pytest.Session, tally: Tally) -> bool:

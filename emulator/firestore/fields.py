@@ -105,8 +105,9 @@ def merge_masked(target: Proto, source: Proto, mask: Iterable[FieldPath]) -> Non
 def project(document: Proto, mask: Iterable[FieldPath]) -> Proto:
     """The document with only the masked fields."""
     shown = Document(name=document.name)
-    shown.create_time.CopyFrom(document.create_time)
-    shown.update_time.CopyFrom(document.update_time)
+    if document.HasField("update_time"):  # a missing document, listed for what is below it, has no times
+        shown.create_time.CopyFrom(document.create_time)
+        shown.update_time.CopyFrom(document.update_time)
     for path in mask:
         value = get_field(document.fields, path)
         if value is not None:

@@ -183,8 +183,8 @@ class IndexRules:
 
 
 def _needs(query: Query, alternative: Conjunction) -> Needs:
-    equal = {p.path for p in alternative if p.op in (Op.EQUAL, Op.NEVER) and not p.contains} - {NAME_PATH}
-    unequal = {p.path for p in alternative if p.op not in (Op.EQUAL, Op.NEVER, Op.CONTAINS)}
+    equal = {p.path for p in alternative if p.op is Op.EQUAL} - {NAME_PATH}
+    unequal = {p.path for p in alternative if p.op not in (Op.EQUAL, Op.CONTAINS)}
     equal -= unequal
     contains = next((p.path for p in alternative if p.contains), None)
     ordered = tuple(

@@ -103,10 +103,9 @@ def _scope(container: Location) -> bytes:
 
 def scans(query: Query) -> Iterator[Scan]:
     for alternative in query.alternatives:
-        if not any(predicate.op is Op.NEVER for predicate in alternative):
-            scan = _scan(query, alternative)
-            if scan is not None:
-                yield scan
+        scan = _scan(query, alternative)
+        if scan is not None:
+            yield scan
 
 
 def _scan(query: Query, alternative: Conjunction) -> Scan | None:

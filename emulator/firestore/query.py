@@ -209,11 +209,13 @@ def parse_query(parent: Location, query: Proto, aggregated: frozenset[FieldPath]
     alternatives = _alternatives(query, parent)
     orders, explicit = _orders(query, alternatives, frozenset() if collection_id is None else aggregated)
     _check_scope(parent, collection_id, descendants, orders, alternatives)
-    _check_scan_direction(orders, alternatives)
     if query.offset < 0:
         raise invalid_argument("offset is negative")
     if query.HasField("limit") and query.limit.value < 0:
         raise invalid_argument("limit is negative")
+    start = _cursor(query.start_at, orders, explicit, parent) if query.HasField("start_at") else None
+    end = _cursor(query.end_at, orders, explicit, parent) if query.HasField("end_at") else None
+    _check_scan_direction(orders, alternatives)
     return Query(
         parent=parent,
         collection_id=collection_id,
@@ -221,8 +223,8 @@ def parse_query(parent: Location, query: Proto, aggregated: frozenset[FieldPath]
         alternatives=alternatives,
         orders=orders,
         explicit_orders=explicit,
-        start=_cursor(query.start_at, orders, explicit, parent) if query.HasField("start_at") else None,
-        end=_cursor(query.end_at, orders, explicit, parent) if query.HasField("end_at") else None,
+        start=start,
+        end=end,
         offset=query.offset,
         limit=query.limit.value if query.HasField("limit") else None,
         projection=_projection(query),
@@ -262,8 +264,9 @@ def _alternatives(query: Proto, parent: Location) -> tuple[Conjunction, ...]:
         # A comparison with null or NaN counts as the operator it was written with.
         if sum(predicate.contains for predicate in alternative) > 1:
             raise invalid_argument("A maximum of 1 'ARRAY_CONTAINS' filter is allowed per disjunction.")
-    # Set semantics: an alternative that stands twice would give its documents twice.
-    return tuple(dict.fromkeys(found))
+    # Set semantics: an alternative that stands twice would give its documents twice. One that no document can satisfy
+    # is gone, with all that it would have meant for order and index.
+    return tuple(one for one in dict.fromkeys(found) if not any(predicate.op is Op.NEVER for predicate in one))
 
 
 def _check_operators(where: Proto) -> None:
@@ -346,9 +349,7 @@ def _field_filter(node: Proto, parent: Location) -> list[Conjunction]:
     if name == "NOT_EQUAL":
         return [(_not_equal(path, value, key),)]
     if name in _RANGES:
-        predicate = Predicate(path, _RANGES[name], key)
-        # The range is kept beside NEVER: it still says how the result would be ordered, and what index it needs.
-        return [(predicate, Predicate(path, Op.NEVER, key)) if empty else (predicate,)]
+        return [(Predicate(path, Op.NEVER if empty else _RANGES[name], key),)]
     raise invalid_argument("A field filter needs an operator.")
 
 
@@ -477,7 +478,7 @@ def _check_scope(
 
 def _check_scan_direction(orders: tuple[Order, ...], alternatives: tuple[Conjunction, ...]) -> None:
     by_name_alone = len(orders) == 1 and orders[0].descending
-    if by_name_alone and all(p.path == NAME_PATH for alternative in alternatives for p in alternative):
+    if by_name_alone and alternatives and all(p.path == NAME_PATH for alternative in alternatives for p in alternative):
         raise failed_precondition("Firestore does not support descending key scans")
 
 

@@ -192,6 +192,7 @@ class Backend:
     def client(self) -> AsyncClient:
         """Google's asynchronous client, on this backend's channel instead of one that it opens by itself."""
         client = AsyncClient(project=self.project, credentials=AnonymousCredentials())
+        client._emulator_host = self.address or "in-process"  # so that it sends what gets it past the security rules
         transport = FirestoreGrpcAsyncIOTransport(channel=self.channel)
         client._firestore_api_internal = FirestoreAsyncClient(transport=transport)
         return client

@@ -140,11 +140,10 @@ async def test_a_transaction_through_the_client(backend: Backend) -> None:
 
 
 @pytest.fixture
-def sync_client(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> firestore.Client:
-    if backend.address is None:
-        pytest.skip("the synchronous client needs a socket")
-    monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", backend.address)
-    return firestore.Client(project=backend.project, credentials=AnonymousCredentials())
+def sync_client(socket_backend: Backend, monkeypatch: pytest.MonkeyPatch) -> firestore.Client:
+    assert socket_backend.address is not None
+    monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", socket_backend.address)
+    return firestore.Client(project=socket_backend.project, credentials=AnonymousCredentials())
 
 
 async def test_the_synchronous_client_writes_and_reads(sync_client: firestore.Client) -> None:

@@ -175,7 +175,7 @@ def _fault(fault: ErrorDetails) -> str:
         case "string_pattern_mismatch":
             return f"{where} is {_shown(value)}, {_RULES.get(where.rpartition('.')[2], 'which is not allowed')}"
         case "union_tag_invalid":
-            return f"{where} has the unknown type {context['tag']!r}; known are text, media and template"
+            return f"{where} has the unknown type {_shown(context['tag'])}; known are text, media and template"
         case "union_tag_not_found":
             return f"{where} has no type; known are text, media and template"
         case _:

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.domain.builders import NOW, at, message, sending
+from worker.domain.message import MessageStatus, OutboxMessage, OutboxStatus, advances
+from worker.domain.outcome import DeliveryError, ErrorCode
+from worker.domain.receipt import (
+    Advance,
+    Arrived,
+    Because,
+    Bounced,
+    Ignored,
+    Progress,
+    Receipt,
+    ShownMessage,
+    apply,
+    needs_outbox,
+)
+
+SENT = Arrived(progress=Progress.SENT, at=at(1), provider_message_id="wamid.1")
+DELIVERED = Arrived(progress=Progress.DELIVERED, at=at(2), provider_message_id="wamid.1")
+READ = Arrived(progress=Progress.READ, at=at(3), provider_message_id="wamid.1")
+BOUNCED = Bounced(
+    error=DeliveryError(code=ErrorCode.RECIPIENT_INVALID, message="not on WhatsApp", retryable=False, at=at(4))
+)
+
+QUEUED = ShownMessage(status=MessageStatus.QUEUED)
+SHOWN_SENT = ShownMessage(status=MessageStatus.SENT, provider_message_id="wamid.1", sent_at=NOW)
+
+
+def after(
+    shown: ShownMessage, outbox: OutboxMessage | None, *receipts: Receipt
+) -> tuple[ShownMessage, OutboxMessage | None]:
+    """As the handler does it: the outbox document is read only when it is needed."""
+    for receipt in receipts:
+        decision = apply(shown, receipt, outbox if needs_outbox(shown, receipt) else None)
+        if isinstance(decision, Advance):
+            assert decision.shown.status is shown.status or advances(shown.status, decision.shown.status)
+            shown, outbox = decision.shown, decision.outbox or outbox
+    return shown, outbox
+
+
+@pytest.mark.parametrize("order", list(permutations([SENT, DELIVERED, READ])))
+def test_receipts_in_any_order_and_twice_end_in_the_same_state(order: tuple[Receipt, ...]) -> None:
+    shown, _ = after(SHOWN_SENT, None, *order, *reversed(order))
+    assert shown == ShownMessage(
+        status=MessageStatus.READ,
+        provider_message_id="wamid.1",
+        sent_at=NOW,
+        delivered_at=at(2),
+        read_at=at(3),
+    )
+
+
+def test_in_the_usual_course_the_outbox_is_not_read() -> None:
+    assert not needs_outbox(SHOWN_SENT, DELIVERED)
+    assert needs_outbox(QUEUED, DELIVERED)
+    assert needs_outbox(SHOWN_SENT, BOUNCED)
+
+
+def test_a_receipt_twice_is_old_news_and_writes_nothing() -> None:
+    shown, _ = after(SHOWN_SENT, None, DELIVERED)
+    assert apply(shown, DELIVERED) == Ignored(Because.OLD_NEWS)
+
+
+@pytest.mark.parametrize("status", [OutboxStatus.SENDING, OutboxStatus.UNCERTAIN, OutboxStatus.QUEUED])
+def test_a_good_receipt_settles_what_was_in_flight_in_doubt_or_about_to_be_resent(status: OutboxStatus) -> None:
+    decision = apply(QUEUED, DELIVERED, sending(status=status))
+    assert isinstance(decision, Advance)
+    assert decision.outbox is not None
+    assert (decision.outbox.status, decision.outbox.sent_at) == (OutboxStatus.SENT, at(2))
+    assert (decision.shown.status, decision.shown.sent_at) == (MessageStatus.DELIVERED, at(2))
+
+
+@pytest.mark.parametrize("status", [OutboxStatus.SENDING, OutboxStatus.UNCERTAIN])
+def test_a_bad_receipt_settles_what_was_in_flight_or_in_doubt(status: OutboxStatus) -> None:
+    decision = apply(QUEUED, BOUNCED, sending(status=status))
+    assert isinstance(decision, Advance)
+    assert decision.outbox is not None
+    assert decision.outbox.status is OutboxStatus.FAILED
+    assert decision.shown.status is MessageStatus.FAILED
+    assert decision.shown.sent_at is None
+
+
+def test_a_bad_receipt_of_an_earlier_attempt_does_not_stop_the_next() -> None:
+    again = message(status=OutboxStatus.QUEUED, attempts=1)
+    assert apply(QUEUED, BOUNCED, again) == Ignored(Because.WILL_RETRY)
+
+
+def test_a_receipt_for_a_message_that_was_never_claimed_is_not_ours() -> None:
+    assert apply(QUEUED, DELIVERED, message()) == Ignored(Because.NOT_OURS)
+    assert apply(QUEUED, DELIVERED, None) == Ignored(Because.NOT_OURS)
+
+
+def test_what_the_provider_fails_later_can_be_found_and_redriven() -> None:
+    decision = apply(SHOWN_SENT, BOUNCED, sending(status=OutboxStatus.SENT))
+    assert isinstance(decision, Advance)
+    assert decision.shown.status is MessageStatus.FAILED
+    assert decision.outbox is not None
+    assert decision.outbox.status is OutboxStatus.FAILED
+    assert decision.outbox.redriven(at=NOW).status is OutboxStatus.QUEUED
+
+
+def test_a_failure_does_not_undo_a_delivery_and_an_end_is_an_end() -> None:
+    delivered, _ = after(SHOWN_SENT, None, DELIVERED)
+    assert apply(delivered, BOUNCED) == Ignored(Because.OLD_NEWS)
+    failed, _ = after(SHOWN_SENT, None, BOUNCED)
+    assert apply(failed, READ) == Ignored(Because.ENDED)
+
+
+def test_a_receipt_that_ends_a_doubt_is_not_followed_by_a_resend() -> None:
+    _, outbox = after(QUEUED, sending(status=OutboxStatus.UNCERTAIN), READ, DELIVERED, SENT)
+    assert outbox is not None
+    assert outbox.status is OutboxStatus.SENT
+
+
+receipts = st.lists(st.sampled_from([SENT, DELIVERED, READ, BOUNCED]), max_size=12)
+starts = st.sampled_from([sending(), message(), *(sending(status=status) for status in OutboxStatus)])
+
+
+@given(start=starts, shuffled=receipts)
+def test_no_sequence_of_receipts_ever_moves_a_status_back(start: OutboxMessage, shuffled: list[Receipt]) -> None:
+    shown, outbox = after(QUEUED, start, *shuffled)  # `after` checks each step
+    again, _ = after(shown, outbox, *[receipt for receipt in shuffled if isinstance(receipt, Arrived)])
+    assert again.status is shown.status or shown.status is MessageStatus.QUEUED or BOUNCED in shuffled
+
+
+@given(shuffled=st.lists(st.sampled_from([SENT, DELIVERED, READ]), min_size=1, max_size=12))
+def test_without_failures_the_furthest_news_wins(shuffled: list[Receipt]) -> None:
+    shown, _ = after(SHOWN_SENT, None, *shuffled)
+    furthest = max(shuffled, key=lambda receipt: receipt.at)
+    assert isinstance(furthest, Arrived)
+    assert shown.status.value == furthest.progress.value

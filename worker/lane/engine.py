@@ -1,0 +1,204 @@
+"""The lane engine: acquire, let the handler work until dry or its turn is over, release or go round again.
+
+It knows nothing about messages. A handler is a kind of lane: the outbox is one, inbound debounce another. Losing a race
+for a lane is a normal answer; a handler that fails leaves the lease to end by itself, because what it had in flight is
+then in doubt, and whoever takes over settles that first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Protocol, assert_never
+
+from worker import log
+from worker.clock import Clock
+from worker.domain.lane import (
+    Acquired,
+    Busy,
+    Debounce,
+    Idle,
+    Lane,
+    Lost,
+    More,
+    NotDue,
+    Requeued,
+    Sleeping,
+    Work,
+    acquire,
+    release,
+)
+from worker.lane.session import LaneLost, Session
+from worker.lane.slots import Slots
+from worker.lane.waking import Waker
+from worker.store.lanes import LaneRef, LaneStore, StoredLane
+
+
+class Handler(Protocol):
+    """What a kind of lane does with its turn."""
+
+    @property
+    def debounce(self) -> Debounce: ...
+
+    async def run(self, session: Session) -> Work:
+        """Works until nothing is left that can be done now; says what is left. Raises `LaneLost` to drop everything.
+
+        When it returns, nothing of it is in flight.
+        """
+
+    def before_release(self, lane: Lane) -> Lane:
+        """The last change to the lane: unused pace is given back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """The lane was held and released."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotHeld:
+    """Somebody else holds it, or it has nothing to do now."""
+
+    until: datetime | None
+
+
+class LaneEngine:
+    def __init__(
+        self,
+        handlers: Mapping[str, Handler],
+        *,
+        lanes: LaneStore,
+        waker: Waker,
+        owner: str,
+        clock: Clock,
+        lease: timedelta,
+        quantum: timedelta,
+        longest: timedelta,
+        concurrency: int,
+    ) -> None:
+        self.handlers = handlers
+        self._lanes = lanes
+        self._waker = waker
+        self._owner = owner
+        self._clock = clock
+        self._lease = lease
+        self._quantum = quantum
+        self._longest = longest
+        self._slots = Slots(concurrency)
+        self._sessions: set[Session] = set()
+        self._stopping = False
+        self._all_released: asyncio.Future[None] | None = None
+
+    async def run(self, ref: LaneRef) -> Ran | NotHeld:
+        """What a task for a lane asks for. Returns when the lane is released, or is not ours to run."""
+        async with self._slots.one():
+            if self._stopping:
+                return NotHeld(self._clock())
+            acquired = await self._acquire(ref)
+            if not isinstance(acquired, tuple):
+                return acquired
+            stored, held = acquired
+            session = Session(
+                ref,
+                stored,
+                held.hold,
+                held.entry,
+                lanes=self._lanes,
+                clock=self._clock,
+                quantum=self._quantum,
+                longest=self._longest,
+                slots=self._slots,
+            )
+            self._sessions.add(session)
+            try:
+                await self._work(session, self.handlers[ref.kind])
+            finally:
+                self._sessions.discard(session)
+                if not self._sessions and self._all_released is not None and not self._all_released.done():
+                    self._all_released.set_result(None)
+        return Ran()
+
+    async def _acquire(self, ref: LaneRef) -> tuple[StoredLane, Acquired] | NotHeld:
+        while True:
+            stored = await self._lanes.read(ref)
+            decision = acquire(stored.lane, self._owner, self._clock(), self._lease)
+            match decision:
+                case Busy(until=until):
+                    return NotHeld(until)
+                case NotDue(at=at):
+                    if at is not None:
+                        await self._waker.enqueue(ref, at)  # it moved: a debounce, or a hop to a far time
+                    return NotHeld(at)
+                case Acquired():
+                    written = await self._lanes.write(ref, decision.lane, stored)
+                    if written is not None:
+                        log.lane_acquired(ref, decision.entry, decision.hold.fence)
+                        return written, decision
+                case _:
+                    assert_never(decision)
+
+    async def _work(self, session: Session, handler: Handler) -> None:
+        renewal = asyncio.create_task(session.keep_alive())
+        if self._stopping:
+            session.stopping.set()
+        try:
+            while not await self._release(session, handler, await handler.run(session)):
+                pass
+        except LaneLost:
+            return
+        except Exception as error:
+            log.lane_failed(session.ref, error)
+            raise
+        finally:
+            renewal.cancel()
+            await asyncio.gather(renewal, return_exceptions=True)
+
+    async def _release(self, session: Session, handler: Handler, work: Work) -> bool:
+        """False: a wake came while we ran, nobody waits for our place, and the lane is still ours for another round."""
+        decision: Requeued | Sleeping | Idle | None = None
+
+        def change(lane: Lane) -> Lane:
+            nonlocal decision
+            now = self._clock()
+            is_due = lane.rerun_requested and (lane.due_at is None or lane.due_at <= now)
+            if is_due and not isinstance(work, More) and session.may_start() and not session.must_yield():
+                decision = None
+                return replace(lane, rerun_requested=False, woken_at=None, due_at=None)
+            released = release(handler.before_release(lane), session.hold, now, work)
+            if isinstance(released, Lost):
+                raise LaneLost(session.ref)
+            decision = released
+            return released.lane
+
+        await session.write(change)
+        match decision:
+            case None:
+                return False
+            case Requeued(at=at) | Sleeping(at=at):
+                log.lane_released(session.ref, type(decision).__name__, at)
+                await self._waker.enqueue(session.ref, at)
+            case Idle():
+                log.lane_released(session.ref, "Idle", None)
+            case _:
+                assert_never(decision)
+        return True
+
+    async def stop(self) -> None:
+        """No new claims; returns when what is in flight has been completed and every lane is released."""
+        self._stopping = True
+        for session in self._sessions:
+            session.stopping.set()
+            session.changed.set()
+        if self._sessions:
+            self._all_released = asyncio.get_running_loop().create_future()
+            await self._all_released
+
+    @property
+    def held(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def waiting(self) -> int:
+        return self._slots.waiting

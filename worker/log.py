@@ -1,0 +1,96 @@
+"""One named function for each event worth a line. Each line is JSON with a stable `action`, as Cloud Logging likes it.
+
+No message's text and no credential is ever logged.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from typing import Any
+
+_log = logging.getLogger("outbox")
+
+
+class _JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {"severity": record.levelname, "message": record.getMessage()}
+        line.update(getattr(record, "fields", {}))
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+def configure(level: str = "INFO") -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_JsonLines())
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+
+
+def _line(level: int, action: str, message: str, **fields: object) -> None:
+    if _log.isEnabledFor(level):
+        _log.log(level, message, extra={"fields": {"action": action, **fields}})
+
+
+def lane_acquired(lane: object, entry: str, fence: int) -> None:
+    _line(logging.DEBUG, "lane_acquired", "a lane was acquired", lane=str(lane), entry=entry, fence=fence)
+
+
+def lane_released(lane: object, how: str, at: object) -> None:
+    _line(logging.DEBUG, "lane_released", "a lane was released", lane=str(lane), how=how, at=at)
+
+
+def lane_lost(lane: object, fence: int) -> None:
+    _line(logging.WARNING, "lane_lost", "a lane was lost to another holder", lane=str(lane), fence=fence)
+
+
+def lane_failed(lane: object, error: BaseException) -> None:
+    _log.error(
+        "a lane's run failed; its lease will end by itself",
+        exc_info=error,
+        extra={"fields": {"action": "lane_failed", "lane": str(lane)}},
+    )
+
+
+def claim_conflict(lane: object, count: int) -> None:
+    _line(logging.INFO, "claim_conflict", "documents changed before they were claimed", lane=str(lane), count=count)
+
+
+def attempt_ended(request_id: str, outcome: str, status: str) -> None:
+    _line(logging.DEBUG, "attempt_ended", "an attempt ended", requestId=request_id, outcome=outcome, status=status)
+
+
+def message_refused(request_id: str, sentence: str) -> None:
+    _line(logging.WARNING, "message_refused", "a malformed outbox document", requestId=request_id, reason=sentence)
+
+
+def account_unusable(account_id: str, sentence: str) -> None:
+    _line(logging.ERROR, "account_unusable", "an account cannot send", accountId=account_id, reason=sentence)
+
+
+def account_parked(account_id: str, reason: str) -> None:
+    _line(logging.ERROR, "account_parked", "the provider refuses the account", accountId=account_id, reason=reason)
+
+
+def receipt_ignored(request_id: str, because: str) -> None:
+    _line(logging.DEBUG, "receipt_ignored", "a receipt changed nothing", requestId=request_id, because=because)
+
+
+def receipt_unmatched(account_id: str, provider_message_id: str | None) -> None:
+    _line(
+        logging.INFO,
+        "receipt_unmatched",
+        "a receipt for a message we do not know",
+        accountId=account_id,
+        providerMessageId=provider_message_id,
+    )
+
+
+def sweep_found(lanes: int, accounts: int) -> None:
+    level = logging.WARNING if lanes or accounts else logging.DEBUG
+    _line(level, "sweep_found", "the sweep woke what was dropped", lanes=lanes, accounts=accounts)
+
+
+def bad_task(reason: str) -> None:
+    _line(logging.ERROR, "bad_task", "a task that retrying cannot mend was dropped", reason=reason)

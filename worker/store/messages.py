@@ -1,0 +1,249 @@
+"""Outbox documents and the messages people see: read, claimed, completed, settled by receipts.
+
+The reads and writes of a message's way are counted here: it is read once, by the query that finds it; written once when
+it is claimed; and its end is one commit of two writes with no read. Everything that costs more is a slow path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from worker.domain.message import SHOWN_AS, MessageStatus, OutboxMessage, OutboxStatus
+from worker.domain.outcome import DeliveryError, ErrorCode
+from worker.domain.receipt import ShownMessage
+from worker.domain.validation import InvalidMessage, parse_message
+from worker.store import paths
+from worker.store.gateway import DELETE, Committed, Conflict, Find, Gateway, Snapshot, Version, WriteOp, update, upsert
+
+ReceiptKey = Literal["requestId", "providerMessageId"]
+
+_STATUSES: dict[Any, MessageStatus] = {status.value: status for status in MessageStatus}
+_CODES: dict[Any, ErrorCode] = {code.value: code for code in ErrorCode}
+
+Parsed = OutboxMessage | InvalidMessage
+
+IN_WAITING = (OutboxStatus.QUEUED.value, OutboxStatus.UNCERTAIN.value)
+"""What a lane looks for: to be sent, or to be settled when its wait for a receipt ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An outbox document with the version it was read or written at: the claim, after a claim."""
+
+    message: Parsed
+    version: Version
+    thread_id: str | None
+    """As the document says, also of a malformed one; None if it says nothing usable."""
+
+    @property
+    def request_id(self) -> str:
+        return self.message.request_id
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A thread's message document, as far as receipts can change it."""
+
+    shown: ShownMessage
+    path: str
+    request_id: str
+    version: Version
+
+
+class MessageStore:
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    # --- what a lane reads
+
+    async def due(self, account_id: str, now: datetime, limit: int, after: Stored | None = None) -> list[Stored]:
+        """Queued or uncertain, due by now, in order; behind `after`, if given."""
+        where = (("accountId", "==", account_id), ("status", "in", IN_WAITING), ("nextAttemptAt", "<=", now))
+        cursor = None
+        if after is not None and isinstance(after.message, OutboxMessage):
+            cursor = (after.message.next_attempt_at, paths.outbox(after.request_id))
+        query = Find(
+            collection=paths.OUTBOX,
+            where=where,
+            order_by=("nextAttemptAt", "__name__"),
+            limit=limit,
+            start_after=cursor,
+        )
+        return [_stored(snapshot) for snapshot in await self._gateway.find(query)]
+
+    async def next_due(self, account_id: str, now: datetime) -> datetime | None:
+        """When the first document beyond now comes due."""
+        where = (("accountId", "==", account_id), ("status", "in", IN_WAITING), ("nextAttemptAt", ">", now))
+        query = Find(
+            collection=paths.OUTBOX, where=where, order_by=("nextAttemptAt",), limit=1, select=("nextAttemptAt",)
+        )
+        found = await self._gateway.find(query)
+        at = found[0].data.get("nextAttemptAt") if found else None
+        return at if isinstance(at, datetime) else None
+
+    async def sending(self, account_id: str, limit: int = 300) -> list[Stored]:
+        """What an earlier holder left in flight."""
+        where = (("accountId", "==", account_id), ("status", "==", OutboxStatus.SENDING.value))
+        query = Find(collection=paths.OUTBOX, where=where, order_by=("nextAttemptAt",), limit=limit)
+        return [_stored(snapshot) for snapshot in await self._gateway.find(query)]
+
+    async def get(self, request_ids: Sequence[str]) -> list[Stored]:
+        """Those that exist."""
+        found = await self._gateway.get_all([paths.outbox(request_id) for request_id in request_ids])
+        return [_stored(snapshot) for snapshot in found.values()]
+
+    # --- what a lane writes
+
+    async def claim(self, claims: Sequence[tuple[Stored, OutboxMessage]]) -> list[Stored] | Conflict:
+        """All of them or none: each document as it was read becomes the one beside it."""
+        result = await self._gateway.commit(
+            [
+                update(paths.outbox(new.request_id), _changes(_valid(old), new), version=old.version)
+                for old, new in claims
+            ]
+        )
+        if isinstance(result, Conflict):
+            return result
+        return [Stored(new, version, new.thread_id) for (_, new), version in zip(claims, result.versions, strict=True)]
+
+    async def write(self, writes: Sequence[WriteOp]) -> Committed | Conflict:
+        return await self._gateway.commit(writes)
+
+    # --- what receipts read and write
+
+    async def shown(self, account_id: str, field: ReceiptKey, value: str) -> StoredMessage | None:
+        """The message that a receipt tells of, by our id as the provider echoed it, or by the provider's own. One read."""
+        where = (("accountId", "==", account_id), (field, "==", value))
+        found = await self._gateway.find(Find(collection=paths.MESSAGES, group=True, where=where, limit=1))
+        return _shown(found[0]) if found else None
+
+    async def settle(
+        self, before: StoredMessage, after: ShownMessage, outbox: tuple[Stored, OutboxMessage] | None
+    ) -> Committed | Conflict:
+        writes = [update(before.path, _shown_changes(before.shown, after), version=before.version)]
+        if outbox is not None:
+            old, new = outbox
+            writes.append(update(paths.outbox(new.request_id), _changes(_valid(old), new), version=old.version))
+        return await self._gateway.commit(writes)
+
+
+def completion(claim: Stored, new: OutboxMessage) -> list[WriteOp]:
+    """The writes that end or put back an attempt: the document under its claim, and what people see of it."""
+    old = _valid(claim)
+    writes = [update(paths.outbox(new.request_id), _changes(old, new), version=claim.version)]
+    if SHOWN_AS[new.status] is not MessageStatus.QUEUED:
+        writes.append(upsert(paths.message(new.thread_id, new.request_id), shown_fields(new)))
+    return writes
+
+
+def refusal(document: Stored, error: DeliveryError, expire_at: datetime) -> list[WriteOp]:
+    """A malformed document can only be marked."""
+    fields = {"status": OutboxStatus.FAILED.value, "lastError": error_fields(error), "expireAt": expire_at}
+    return [update(paths.outbox(document.request_id), fields, version=document.version)]
+
+
+def shown_refusal(document: Stored, account_id: str, error: DeliveryError) -> WriteOp | None:
+    """What people see of a malformed document; None if it names no thread of its own account."""
+    if document.thread_id is None or not document.thread_id.startswith(f"{account_id}__"):
+        return None
+    shown = {"code": error.code.value, "message": error.message}
+    fields = {"status": MessageStatus.FAILED.value, "failedAt": error.at, "error": shown}
+    return update(paths.message(document.thread_id, document.request_id), fields, version=None)
+
+
+def shown_fields(message: OutboxMessage) -> dict[str, Any]:
+    """What the thread's message document is told when its outbox document has ended."""
+    status = SHOWN_AS[message.status]
+    fields: dict[str, Any] = {"status": status.value}
+    if status is MessageStatus.SENT:
+        fields |= {"sentAt": message.sent_at, "providerMessageId": message.provider_message_id}
+        return {name: value for name, value in fields.items() if value is not None}
+    if message.last_error is not None and status is not MessageStatus.CANCELLED:
+        fields["error"] = {"code": message.last_error.code.value, "message": message.last_error.message}
+        if status is MessageStatus.FAILED:
+            fields["failedAt"] = message.last_error.at
+    return fields
+
+
+def _stored(snapshot: Snapshot) -> Stored:
+    thread_id = snapshot.data.get("threadId")
+    return Stored(
+        parse_message(snapshot.id, snapshot.data),
+        snapshot.version,
+        thread_id if isinstance(thread_id, str) and thread_id and "/" not in thread_id else None,
+    )
+
+
+def _valid(stored: Stored) -> OutboxMessage:
+    if isinstance(stored.message, InvalidMessage):
+        raise TypeError("a malformed document is only ever refused")
+    return stored.message
+
+
+def _changes(old: OutboxMessage, new: OutboxMessage) -> dict[str, Any]:
+    before, after = _fields(old), _fields(new)
+    return {name: DELETE if after[name] is None else after[name] for name in after if after[name] != before[name]}
+
+
+def _fields(message: OutboxMessage) -> dict[str, Any]:
+    """The fields that the worker writes."""
+    return {
+        "status": message.status.value,
+        "nextAttemptAt": message.next_attempt_at,
+        "attempts": message.attempts,
+        "failures": message.failures,
+        "partsSent": message.parts_sent,
+        "claimedBy": message.claimed_by,
+        "leaseUntil": message.lease_until,
+        "providerMessageId": message.provider_message_id,
+        "sentAt": message.sent_at,
+        "lastError": None if message.last_error is None else error_fields(message.last_error),
+        "expireAt": message.expire_at,
+        "cancelRequested": message.cancel_requested or None,
+    }
+
+
+def error_fields(error: DeliveryError) -> dict[str, Any]:
+    return {"code": error.code.value, "message": error.message, "retryable": error.retryable, "at": error.at}
+
+
+def _shown(snapshot: Snapshot) -> StoredMessage:
+    data = snapshot.data
+    error = data.get("error")
+    shown = ShownMessage(
+        status=_STATUSES.get(data.get("status"), MessageStatus.QUEUED),
+        provider_message_id=data.get("providerMessageId"),
+        sent_at=data.get("sentAt"),
+        delivered_at=data.get("deliveredAt"),
+        read_at=data.get("readAt"),
+        failed_at=data.get("failedAt"),
+        error=_shown_error(error, data.get("failedAt")) if isinstance(error, Mapping) else None,
+    )
+    return StoredMessage(shown, snapshot.path, snapshot.id, snapshot.version)
+
+
+def _shown_error(error: Mapping[str, Any], failed_at: Any) -> DeliveryError | None:
+    code = _CODES.get(error.get("code"))
+    if code is None or not isinstance(failed_at, datetime):
+        return None
+    return DeliveryError(code=code, message=str(error.get("message", "")), retryable=False, at=failed_at)
+
+
+def _shown_changes(old: ShownMessage, new: ShownMessage) -> dict[str, Any]:
+    def fields(shown: ShownMessage) -> dict[str, Any]:
+        error = None if shown.error is None else {"code": shown.error.code.value, "message": shown.error.message}
+        return {
+            "status": shown.status.value,
+            "providerMessageId": shown.provider_message_id,
+            "sentAt": shown.sent_at,
+            "deliveredAt": shown.delivered_at,
+            "readAt": shown.read_at,
+            "failedAt": shown.failed_at,
+            "error": error,
+        }
+
+    before, after = fields(old), fields(new)
+    return {name: value for name, value in after.items() if value != before[name]}

@@ -1,0 +1,70 @@
+"""Cloud Tasks, with the real client: a task is a hint that a lane has work at a time.
+
+Tasks have no names: two for one lane are harmless, a name costs latency, and its tombstone would swallow a later wake.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+import grpc
+from google.cloud import tasks_v2
+from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcAsyncIOTransport
+from google.protobuf import timestamp_pb2
+
+from worker.clock import Clock
+from worker.domain.schedule import next_hop
+from worker.settings import Settings
+
+DISPATCH_DEADLINE = timedelta(minutes=10)
+
+
+class Tasks(Protocol):
+    """Something that calls the worker back."""
+
+    async def enqueue(self, path: str, body: dict[str, Any], at: datetime) -> None: ...
+
+
+class CloudTasks:
+    def __init__(self, client: tasks_v2.CloudTasksAsyncClient, settings: Settings, clock: Clock) -> None:
+        self._client = client
+        self._settings = settings
+        self._clock = clock
+
+    @classmethod
+    def connect(cls, settings: Settings, clock: Clock) -> CloudTasks:
+        """To Google, or to the emulator that the settings name. Inside the running loop."""
+        if not settings.tasks_emulator_host:
+            return cls(tasks_v2.CloudTasksAsyncClient(), settings, clock)
+        channel = grpc.aio.insecure_channel(settings.tasks_emulator_host)
+        return cls.over(channel, settings, clock)
+
+    @classmethod
+    def over(cls, channel: grpc.aio.Channel, settings: Settings, clock: Clock) -> CloudTasks:
+        transport = CloudTasksGrpcAsyncIOTransport(channel=channel)
+        return cls(tasks_v2.CloudTasksAsyncClient(transport=transport), settings, clock)
+
+    async def enqueue(self, path: str, body: dict[str, Any], at: datetime) -> None:
+        """For `at`, or for the first hop on the way there if that is too far for one task."""
+        now = self._clock()
+        settings = self._settings
+        task = tasks_v2.Task(
+            http_request=tasks_v2.HttpRequest(
+                url=f"{settings.worker_url}{path}",
+                http_method=tasks_v2.HttpMethod.POST,
+                headers={"Content-Type": "application/json"},
+                body=json.dumps(body).encode(),
+                oidc_token=tasks_v2.OidcToken(
+                    service_account_email=settings.service_account, audience=settings.worker_url
+                ),
+            ),
+            dispatch_deadline=DISPATCH_DEADLINE,
+        )
+        hop = next_hop(at, now).at
+        if hop > now:
+            stamp = timestamp_pb2.Timestamp()
+            stamp.FromDatetime(hop)
+            task.schedule_time = stamp
+        await self._client.create_task(parent=settings.queue_name, task=task)
