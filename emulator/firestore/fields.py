@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+from emulator.firestore import keys
 from emulator.firestore.protos import Document, Proto
 from emulator.rpc.errors import invalid_argument
 
@@ -65,17 +66,23 @@ def get_field(fields: Proto, path: FieldPath) -> Proto | None:
         if name not in fields:
             return None
         value = fields[name]
-        if value.WhichOneof("value_type") != "map_value":
+        if not _is_map(value):
             return None
         fields = value.map_value.fields
     return fields.get(path[-1])
+
+
+def _is_map(value: Proto) -> bool:
+    """A vector is stored as a map, but no path leads into it."""
+    return value.WhichOneof("value_type") == "map_value" and not keys.is_vector(value.map_value.fields)
 
 
 def set_field(fields: Proto, path: FieldPath, value: Proto) -> None:
     """Puts a value at a path. What stands in the way and is no map gives place to one."""
     for name in path[:-1]:
         inner = fields[name]
-        if inner.WhichOneof("value_type") != "map_value":
+        if not _is_map(inner):
+            inner.Clear()
             inner.map_value.SetInParent()
         fields = inner.map_value.fields
     fields[path[-1]].CopyFrom(value)
@@ -83,7 +90,7 @@ def set_field(fields: Proto, path: FieldPath, value: Proto) -> None:
 
 def delete_field(fields: Proto, path: FieldPath) -> None:
     for name in path[:-1]:
-        if name not in fields or fields[name].WhichOneof("value_type") != "map_value":
+        if name not in fields or not _is_map(fields[name]):
             return
         fields = fields[name].map_value.fields
     if path[-1] in fields:

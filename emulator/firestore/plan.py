@@ -171,6 +171,8 @@ def _range(predicate: Predicate) -> tuple[Bound, Bound]:
             return Bound(key, behind=True), Bound(high, behind=False)
         case Op.GREATER_OR_EQUAL:
             return Bound(key, behind=False), Bound(high, behind=False)
+        case Op.UNDEFINED:
+            return Bound(b"", behind=False), Bound(b"", behind=False)
         case Op.NOT_EQUAL if predicate.path == NAME_PATH:
             return Bound(b"", behind=False), Bound(b"", behind=True)
         case Op.NOT_EQUAL:

@@ -18,7 +18,7 @@ from itertools import chain, product
 from emulator.firestore import keys
 from emulator.firestore.fields import NAME_PATH, FieldPath, format_field_path, get_field, parse_field_path
 from emulator.firestore.names import Location, check_id, parse_document
-from emulator.firestore.protos import Proto, StructuredQuery
+from emulator.firestore.protos import Proto, StructuredQuery, Value
 from emulator.firestore.values import check_value
 from emulator.rpc.errors import RpcError, failed_precondition, invalid_argument, unimplemented
 
@@ -38,11 +38,13 @@ class Op(Enum):
     NOT_EQUAL = auto()
     """The field exists, is not null, and is another value."""
     CONTAINS = auto()
+    UNDEFINED = auto()
+    """True of no document, but an inequality all the same: being something else than null."""
     NEVER = auto()
     """True of no document: a comparison with null or NaN."""
 
 
-INEQUALITIES = frozenset({Op.LESS, Op.LESS_OR_EQUAL, Op.GREATER, Op.GREATER_OR_EQUAL, Op.NOT_EQUAL})
+INEQUALITIES = frozenset({Op.LESS, Op.LESS_OR_EQUAL, Op.GREATER, Op.GREATER_OR_EQUAL, Op.NOT_EQUAL, Op.UNDEFINED})
 _RANGES = {
     "LESS_THAN": Op.LESS,
     "LESS_THAN_OR_EQUAL": Op.LESS_OR_EQUAL,
@@ -63,7 +65,7 @@ class Predicate:
 
     def accepts(self, found: bytes | None, elements: frozenset[bytes] | None) -> bool:
         """`found`: the key of the field's value, or None without one; `elements`: of an array, its elements' keys."""
-        if found is None or self.op is Op.NEVER:
+        if found is None or self.op in (Op.NEVER, Op.UNDEFINED):
             return False
         match self.op:
             case Op.EQUAL:
@@ -207,7 +209,7 @@ def parse_query(parent: Location, query: Proto, aggregated: frozenset[FieldPath]
         raise unimplemented("Nearest-neighbour search (find_nearest) is not supported by this emulator.")
     collection_id, descendants = _collection(query)
     alternatives = _alternatives(query, parent)
-    orders, explicit = _orders(query, alternatives, frozenset() if collection_id is None else aggregated)
+    orders, explicit = _orders(query, alternatives)
     _check_scope(parent, collection_id, descendants, orders, alternatives)
     if query.offset < 0:
         raise invalid_argument("offset is negative")
@@ -216,6 +218,8 @@ def parse_query(parent: Location, query: Proto, aggregated: frozenset[FieldPath]
     start = _cursor(query.start_at, orders, explicit, parent) if query.HasField("start_at") else None
     end = _cursor(query.end_at, orders, explicit, parent) if query.HasField("end_at") else None
     _check_scan_direction(orders, alternatives)
+    if collection_id is not None:
+        orders = _with_aggregated(orders, aggregated, explicit, alternatives)
     return Query(
         parent=parent,
         collection_id=collection_id,
@@ -378,9 +382,7 @@ def _not_equal(path: FieldPath, value: Proto, key: bytes) -> Predicate:
     if keys.is_nan(value):
         # Nothing equals NaN, so nothing is left out.
         return Predicate(path, Op.NOT_EQUAL, _NULL_KEY)
-    if _is_null_or_nan(value):
-        return Predicate(path, Op.NEVER, key)
-    return Predicate(path, Op.NOT_EQUAL, key)
+    return Predicate(path, Op.UNDEFINED if _is_null_or_nan(value) else Op.NOT_EQUAL, key)
 
 
 def _unary_filter(node: Proto) -> Predicate:
@@ -412,13 +414,20 @@ def _compared_key(path: FieldPath, value: Proto, parent: Location) -> bytes:
     return _reference_key(value.reference_value, parent)
 
 
+def _copy(value: Proto) -> Proto:
+    """Checking brings a value to the precision of stored ones; what is compared keeps its own."""
+    copy = Value()
+    copy.CopyFrom(value)
+    return copy
+
+
 def _typed_key(value: Proto) -> bytes:
     if value.WhichOneof("value_type") == "array_value":
         # An array of arrays cannot be stored, but may be asked for.
         for element in value.array_value.values:
-            check_value(element)
+            check_value(_copy(element))
     else:
-        check_value(value)
+        check_value(_copy(value))
     key = keys.value_key(value)
     if len(key) > MAX_COMPARED_BYTES and value.WhichOneof("value_type") in ("string_value", "bytes_value"):
         raise invalid_argument("A value is too large to be used in a query.")
@@ -438,9 +447,7 @@ def _reference_key(name: str, parent: Location) -> bytes:
 # --- order and cursors -----------------------------------------------------------------------------------------------
 
 
-def _orders(
-    query: Proto, alternatives: tuple[Conjunction, ...], aggregated: frozenset[FieldPath]
-) -> tuple[tuple[Order, ...], int]:
+def _orders(query: Proto, alternatives: tuple[Conjunction, ...]) -> tuple[tuple[Order, ...], int]:
     orders: list[Order] = []
     for item in query.order_by:
         path = parse_field_path(item.field.field_path)
@@ -450,14 +457,38 @@ def _orders(
     explicit = len(orders)
     descending = orders[-1].descending if orders else False
     seen = {order.path for order in orders}
-    unequal = {p.path for alternative in alternatives for p in alternative if p.op in INEQUALITIES}
-    for path in sorted((unequal | aggregated) - seen - {NAME_PATH}, key=format_field_path):
+    predicates = [predicate for alternative in alternatives for predicate in alternative]
+    # Names are unique, so a filter on the name orders by it, whatever its operator.
+    implied = {p.path for p in predicates if p.op in INEQUALITIES or p.path == NAME_PATH}
+    for path in sorted(implied - seen, key=format_field_path):
         orders.append(Order(path, descending))
-    if NAME_PATH not in seen:
+    paths = [order.path for order in orders]
+    if NAME_PATH not in paths:
         orders.append(Order(NAME_PATH, descending))
-    elif orders[-1].path != NAME_PATH:
+    elif paths[-1] != NAME_PATH:
         raise invalid_argument("order by clause cannot contain more fields after the key")
     return tuple(orders), explicit
+
+
+def _with_aggregated(
+    orders: tuple[Order, ...],
+    aggregated: frozenset[FieldPath],
+    explicit: int,
+    alternatives: tuple[Conjunction, ...],
+) -> tuple[Order, ...]:
+    """Summed fields are ordered by too, before the name; which is too late if the name itself was asked for."""
+    missing = sorted(aggregated - {order.path for order in orders}, key=format_field_path)
+    if not missing:
+        return orders
+    names_filtered = any(p.path == NAME_PATH for alternative in alternatives for p in alternative)
+    if names_filtered or NAME_PATH in {order.path for order in orders[:explicit]}:
+        fields = ", ".join(format_field_path(path) for path in missing)
+        raise invalid_argument(
+            f"This query requires an index that has fields [{fields}] after __name__ and Firestore does not "
+            "currently support such an index. Please try the query again with additional ordering on those fields."
+        )
+    *front, name = orders
+    return (*front, *(Order(path, name.descending) for path in missing), name)
 
 
 def _check_scope(

@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS events(
     document TEXT NOT NULL, micros INTEGER NOT NULL, payload BLOB NOT NULL);
 """
 
-MAX_SHAPES = 256
+MAX_SHAPES = 64
 """More distinct query shapes than this, and the one unused for longest is dropped; asked for again, it is made anew."""
 
 

@@ -153,7 +153,7 @@ class ProviderCore:
         return self._accept(message, call, faults, latency)
 
     def _refusal(self, message: _Message, account: Account, authorization: str, faults: Faults) -> str | None:
-        if not authorization.removeprefix("Bearer ").strip() or account.credentials == "revoked":
+        if not authorization.partition("Bearer ")[2].strip() or account.credentials == "revoked":
             return "unauthorized"
         if account.session == "down":
             return "session_down"

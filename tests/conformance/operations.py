@@ -29,7 +29,6 @@ class Guard(Enum):
     ABSENT = "absent"
     LATEST = "latest"  # the update time that the server last answered for this document
     FIRST = "first"  # the first that it answered
-    ZERO = "zero"
     LONG_AGO = "long ago"
     AHEAD = "ahead"
 

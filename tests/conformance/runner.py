@@ -97,7 +97,7 @@ class Runner:
         try:
             answer: str = await work
         except Refused as refusal:
-            return refusal.code
+            return str(refusal.code)
         return answer
 
     # --- writes
@@ -152,7 +152,7 @@ class Runner:
         """Server timestamps have milliseconds: two steps in the same one would be equal on one server only."""
         if any(isinstance(write, Put) and any(c.kind == "server_time" for c in write.changes) for write in writes):
             now_ms = time.time_ns() // 1_000_000
-            while time.time_ns() // 1_000_000 <= now_ms:
+            while time.time_ns() // 1_000_000 <= now_ms:  # noqa: ASYNC110 - the clock gives no signal
                 await asyncio.sleep(0)
 
     def _write(self, write: Written) -> Proto:
@@ -181,8 +181,6 @@ class Runner:
                 return {"update_time": answered[-1]}
             case Guard.FIRST:
                 return {"update_time": answered[0]}
-            case Guard.ZERO:
-                return {"update_time": Stamp(0)}
             case Guard.LONG_AGO:
                 return {"update_time": LONG_AGO}
             case Guard.AHEAD:

@@ -125,7 +125,7 @@ async def test_a_transaction_through_the_client(backend: Backend) -> None:
     account = client.document("c/a")
     await account.set({"x": 1})
 
-    @firestore.async_transactional
+    @firestore.async_transactional  # type: ignore[untyped-decorator]  # Google's library has no types
     async def one_more(transaction: Any) -> int:
         found: int = (await account.get(transaction=transaction)).get("x")
         transaction.update(account, {"x": found + 1})
@@ -167,7 +167,7 @@ async def test_a_synchronous_transaction_counts_right_under_contention(sync_clie
     reference = sync_client.document("c/a")
 
     def one_more() -> None:
-        @firestore.transactional
+        @firestore.transactional  # type: ignore[untyped-decorator]  # Google's library has no types
         def body(transaction: Any) -> None:
             found = reference.get(transaction=transaction).get("x")
             transaction.update(reference, {"x": found + 1})

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.conformance.backends import Backend, refused
-from tests.conformance.listener import ADD, CURRENT, NO_CHANGE, REMOVE, listening
+from tests.conformance.listener import ADD, CURRENT, NO_CHANGE, listening
 from tests.conformance.wire import REQUESTS, Proto, Ref, delete, query, set_, stamp, where
 
 # --- the first answers

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import eq, ge, gt, le, lt, ne
+
 import pytest
 import pytest_asyncio
 
@@ -131,16 +134,20 @@ async def test_filters_compare_by_the_same_order_within_a_type(ladder: Backend, 
 
 def _expected(operator: str, index: int, *, by_name: bool) -> list[str]:
     kind = RUNGS[index][0]
-    matches = {
-        "==": lambda other: other == index and kind not in ("null", "nan"),
-        "in": lambda other: other == index and kind not in ("null", "nan"),
-        "<": lambda other: other < index,
-        "<=": lambda other: other <= index,
-        ">": lambda other: other > index,
-        ">=": lambda other: other >= index,
-        "!=": lambda other: other != index or kind == "nan",
-        "not-in": lambda other: other != index or kind == "nan",
-    }[operator]
+    compare: dict[str, Callable[[int, int], bool]] = {
+        "==": eq,
+        "in": eq,
+        "<": lt,
+        "<=": le,
+        ">": gt,
+        ">=": ge,
+        "!=": ne,
+        "not-in": ne,
+    }
+
+    def matches(other: int) -> bool:
+        return compare[operator](other, index) or (kind == "nan" and operator in ("!=", "not-in"))
+
     if operator in ("!=", "not-in"):
         # Null is in no such result, and nothing is unequal to null: IS NOT NULL asks for that.
         rungs = [] if kind == "null" else [n for n in range(len(RUNGS)) if RUNGS[n][0] != "null" and matches(n)]

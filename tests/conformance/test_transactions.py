@@ -246,14 +246,13 @@ async def test_what_a_query_has_found_cannot_change_or_grow(backend: Backend) ->
     await backend.seed({"c/a": {"x": 1}, "c/b": {"x": 2}})
     transaction = await backend.begin()
     assert await backend.paths(query("c", where("x", "==", 1)), transaction=transaction) == ["c/a"]
-    assert (
-        await asyncio.gather(
-            outcome(backend.commit(set_(backend.name("c/a"), {"x": 5}))),
-            outcome(backend.commit(set_(backend.name("c/new"), {"x": 1}))),
-            outcome(backend.commit(set_(backend.name("c/b"), {"x": 1}))),
-        )
-        == ["ABORTED"] * 3
+    disturbing = (
+        set_(backend.name("c/a"), {"x": 5}),
+        set_(backend.name("c/new"), {"x": 1}),
+        set_(backend.name("c/b"), {"x": 1}),
     )
+    outcomes = await asyncio.gather(*(outcome(backend.commit(write)) for write in disturbing))
+    assert outcomes == ["ABORTED"] * 3
     await backend.commit(set_(backend.name("c/a"), {"x": 9}), transaction=transaction)
     assert await backend.shown("c/a") == shown({"x": 9})
 

@@ -276,8 +276,7 @@ def any_of(*filters: Proto) -> Proto:
 
 
 def cursor(*values: Plain, before: bool) -> Proto:
-    message = Cursor(values=[value(item) for item in values], before=before)
-    return message
+    return Cursor(values=[value(item) for item in values], before=before)
 
 
 def query(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 
 import pytest
 
@@ -51,6 +52,24 @@ def test_the_table_is_the_whole_truth_about_transitions(status: OutboxStatus, ev
     else:
         with pytest.raises(IllegalTransition, match=f"request-1: no {event} from {status}"):
             apply(event, before)
+
+
+def test_the_documentation_has_the_same_table() -> None:
+    section = (
+        (Path(__file__).parents[2] / "docs/lane.md")
+        .read_text(encoding="utf-8")
+        .split("## Outbox states")[1]
+        .split("Any pair not")[0]
+    )
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("|")
+    ]
+    written = {
+        (OutboxStatus(status.strip()), Event(event.split(" ")[0])): OutboxStatus(becomes)
+        for statuses, event, becomes in rows[2:]
+        for status in statuses.split(",")
+    }
+    assert written == TRANSITIONS
 
 
 def test_every_status_but_the_first_is_reached_and_every_status_is_shown() -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from worker.domain.account import Account, Closed, sending
 from worker.domain.lane import Lane, ThreadHold
@@ -24,6 +24,9 @@ from worker.domain.order import holds_now, named_by_elapsed, waits_for_another
 from worker.domain.outcome import DeliveryError, ErrorCode
 from worker.domain.pacing import Allowance
 from worker.domain.validation import InvalidMessage
+
+_MOMENT = timedelta(microseconds=1)
+"""A message may still go at its deadline, and no more a moment later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +63,8 @@ class Plan:
     void_holds: frozenset[str] = frozenset()
     """Threads whose hold is to be dropped from the lane."""
     next_at: datetime | None = None
-    """If nothing is claimed: when asking again, with the same documents, can claim something (now, if only concurrency
-    is short). None: not before something happens: a completion, a wake, a person."""
+    """If nothing is claimed: when asking again, with the same documents, can claim or end something (now, if only
+    concurrency is short). None: not before something happens: a completion, a wake, a person."""
 
 
 def budget(account: Account, lane: Lane, *, in_flight: int, allowed: Allowance) -> int:
@@ -98,6 +101,8 @@ def plan(
             continue
         if isinstance(candidate, InvalidMessage) or candidate.next_attempt_at is None:
             continue
+        if candidate.send_by is not None and candidate.status is OutboxStatus.QUEUED:
+            times.append(candidate.send_by + _MOMENT)  # to end it, should nothing come before
         due_at = max(candidate.next_attempt_at, holds.shut.get(candidate.thread_id, now))
         if candidate.status is OutboxStatus.UNCERTAIN:
             times.append(due_at)

@@ -48,9 +48,6 @@ class Handler(Protocol):
         When it returns, nothing of it is in flight.
         """
 
-    def before_release(self, lane: Lane) -> Lane:
-        """The last change to the lane: unused pace is given back."""
-
 
 @dataclass(frozen=True, slots=True)
 class Ran:
@@ -144,7 +141,7 @@ class LaneEngine:
         if self._stopping:
             session.stopping.set()
         try:
-            while not await self._release(session, handler, await handler.run(session)):
+            while not await self._release(session, await handler.run(session)):
                 pass
         except LaneLost:
             return
@@ -155,7 +152,7 @@ class LaneEngine:
             renewal.cancel()
             await asyncio.gather(renewal, return_exceptions=True)
 
-    async def _release(self, session: Session, handler: Handler, work: Work) -> bool:
+    async def _release(self, session: Session, work: Work) -> bool:
         """False: a wake came while we ran, nobody waits for our place, and the lane is still ours for another round."""
         decision: Requeued | Sleeping | Idle | None = None
 
@@ -166,7 +163,7 @@ class LaneEngine:
             if is_due and not isinstance(work, More) and session.may_start() and not session.must_yield():
                 decision = None
                 return replace(lane, rerun_requested=False, woken_at=None, due_at=None)
-            released = release(handler.before_release(lane), session.hold, now, work)
+            released = release(session.tidied(lane), session.hold, now, work)
             if isinstance(released, Lost):
                 raise LaneLost(session.ref)
             decision = released

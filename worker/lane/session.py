@@ -58,6 +58,7 @@ class Session:
         self._writing = asyncio.Lock()
         self._lost = False
         self._extend: Extend | None = None
+        self.tidied: Callable[[Lane], Lane] = lambda lane: lane
 
     @property
     def lane(self) -> Lane:
@@ -65,6 +66,10 @@ class Session:
 
     def extend_with(self, extend: Extend) -> None:
         self._extend = extend
+
+    def tidy_with(self, tidied: Callable[[Lane], Lane]) -> None:
+        """The handler's last change to the lane when it is released. May be asked for more than once."""
+        self.tidied = tidied
 
     def may_start(self) -> bool:
         """Whether a provider call begun now would end under this lease."""

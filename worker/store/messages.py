@@ -7,7 +7,7 @@ it is claimed; and its end is one commit of two writes with no read. Everything 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -37,6 +37,8 @@ class Stored:
     version: Version
     thread_id: str | None
     """As the document says, also of a malformed one; None if it says nothing usable."""
+    created: datetime
+    """When Firestore made the document, to the microsecond: it tells two messages of one millisecond apart."""
 
     @property
     def request_id(self) -> str:
@@ -107,7 +109,10 @@ class MessageStore:
         )
         if isinstance(result, Conflict):
             return result
-        return [Stored(new, version, new.thread_id) for (_, new), version in zip(claims, result.versions, strict=True)]
+        return [
+            replace(old, message=new, version=version)
+            for (old, new), version in zip(claims, result.versions, strict=True)
+        ]
 
     async def write(self, writes: Sequence[WriteOp]) -> Committed | Conflict:
         return await self._gateway.commit(writes)
@@ -115,7 +120,7 @@ class MessageStore:
     # --- what receipts read and write
 
     async def shown(self, account_id: str, field: ReceiptKey, value: str) -> StoredMessage | None:
-        """The message that a receipt tells of, by our id as the provider echoed it, or by the provider's own. One read."""
+        """The message that a receipt tells of, by our id as it was echoed, or by the provider's own. One read."""
         where = (("accountId", "==", account_id), (field, "==", value))
         found = await self._gateway.find(Find(collection=paths.MESSAGES, group=True, where=where, limit=1))
         return _shown(found[0]) if found else None
@@ -174,6 +179,7 @@ def _stored(snapshot: Snapshot) -> Stored:
         parse_message(snapshot.id, snapshot.data),
         snapshot.version,
         thread_id if isinstance(thread_id, str) and thread_id and "/" not in thread_id else None,
+        snapshot.created,
     )
 
 

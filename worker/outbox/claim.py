@@ -1,0 +1,104 @@
+"""What the lane has read and not yet claimed, and the claim itself.
+
+Documents are read in pages and kept until they are claimed, so each is read once however often the plan is made anew.
+What has changed since it was read fails its precondition, and everything is read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from worker import log
+from worker.domain.claim import Plan, claimed
+from worker.domain.lease import Hold
+from worker.domain.message import OutboxMessage
+from worker.domain.validation import InvalidMessage
+from worker.store.gateway import Conflict
+from worker.store.lanes import LaneRef
+from worker.store.messages import MessageStore, Stored
+
+
+class Candidates:
+    def __init__(self, messages: MessageStore, ref: LaneRef, page: int) -> None:
+        self._messages = messages
+        self._ref = ref
+        self._page = page
+        self._kept: dict[str, Stored] = {}
+        self._last: Stored | None = None
+        """The last document of the page read last: the next page begins behind it."""
+        self._gone: set[str] = set()
+        """Looked for by their id, and not there to be claimed."""
+        self.exhausted = False
+        """Everything that was due when it was read last is here."""
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def in_order(self) -> list[OutboxMessage | InvalidMessage]:
+        return [stored.message for stored in sorted(self._kept.values(), key=_order)]
+
+    async def read_more(self, now: datetime, skip: Collection[str]) -> None:
+        """The next page, without what is in flight (its documents may still be queued as the query sees them)."""
+        found = await self._messages.due(self._ref.key, now, self._page, self._last)
+        for stored in found:
+            if stored.request_id not in skip:
+                self._kept[stored.request_id] = stored
+        self.exhausted = len(found) < self._page
+        if found:
+            # A malformed document has no place in the order to go on from; the page is then read anew from its start.
+            self._last = found[-1] if isinstance(found[-1].message, OutboxMessage) else None
+
+    async def read_named(self, request_ids: Sequence[str], skip: Collection[str]) -> None:
+        """Documents that a hold waits for, if the query did not bring them."""
+        wanted = [one for one in request_ids if one not in self._kept and one not in self._gone and one not in skip]
+        if not wanted:
+            return
+        for stored in await self._messages.get(wanted):
+            if isinstance(stored.message, OutboxMessage) and stored.message.status in ("queued", "uncertain"):
+                self._kept[stored.request_id] = stored
+        self._gone.update(one for one in wanted if one not in self._kept)
+
+    def put_back(self, stored: Stored) -> None:
+        self._kept[stored.request_id] = stored
+
+    def take_out(self, request_id: str) -> Stored:
+        return self._kept.pop(request_id)
+
+    def forget(self) -> None:
+        """Something changed behind our back: read everything again."""
+        self._kept.clear()
+        self._gone.clear()
+        self._last = None
+        self.exhausted = False
+
+    async def claim(self, plan: Plan, hold: Hold) -> list[Stored]:
+        """The planned documents, claimed in one commit; none of them if one has changed."""
+        pairs = [(self._kept[message.request_id], claimed(message, hold)) for message in plan.claims]
+        result = await self._messages.claim(pairs)
+        if isinstance(result, Conflict):
+            log.claim_conflict(self._ref, len(pairs))
+            claimed_by_us = await self._ours(pairs, hold) if result.maybe_ours else []
+            self.forget()
+            return claimed_by_us
+        for stored in result:
+            del self._kept[stored.request_id]
+        return result
+
+    async def _ours(self, pairs: Sequence[tuple[Stored, OutboxMessage]], hold: Hold) -> list[Stored]:
+        """After a commit whose answer was lost: it was applied whole or not at all, and our name tells."""
+        found = await self._messages.get([new.request_id for _, new in pairs])
+        wanted = {new.request_id: new for _, new in pairs}
+        return [
+            stored
+            for stored in found
+            if isinstance(stored.message, OutboxMessage)
+            and stored.message.claimed_by == hold.claimed_by
+            and stored.message.attempts == wanted[stored.request_id].attempts
+        ]
+
+
+def _order(stored: Stored) -> tuple[datetime, datetime, str]:
+    message = stored.message
+    due = message.next_attempt_at if isinstance(message, OutboxMessage) else None
+    return (due or stored.created, stored.created, stored.request_id)
