@@ -24,6 +24,8 @@ REFERENCE, GEO_POINT, ARRAY, VECTOR, MAP = 0x23, 0x28, 0x2D, 0x32, 0x37
 AFTER = b"\xff"
 """`key + AFTER` sorts behind every key that starts with `key`."""
 
+MAX_INDEXED_BYTES = 1_500
+
 _END = b"\x00"
 _NUMERIC_SEGMENT, _TEXT_SEGMENT = b"\x01", b"\x02"
 _FLIP = bytes(255 - byte for byte in range(256))
@@ -74,6 +76,17 @@ def value_key(value: Proto) -> bytes:
     raise ValueError(f"no such value type: {value.WhichOneof('value_type')}")
 
 
+def index_key(value: Proto) -> bytes:
+    """As an index holds it: of long strings and bytes only the first 1,500 bytes count, and ties go by name."""
+    key = value_key(value)
+    if len(key) <= MAX_INDEXED_BYTES or key[0] not in (STRING, BYTES):
+        return key
+    data = value.bytes_value if key[0] == BYTES else value.string_value.encode()
+    if len(data) <= MAX_INDEXED_BYTES:
+        return key
+    return key[:1] + _escaped(data[:MAX_INDEXED_BYTES]) + b"\x00\x02"
+
+
 def comparable_with(key: bytes) -> tuple[bytes, bytes]:
     """Between which two keys all values lie that an inequality may compare with this one; NaN is not among numbers.
 
@@ -119,9 +132,11 @@ def segment_key(segment: str) -> bytes:
 
 
 def _text(data: bytes) -> bytes:
-    if b"\x00" in data:
-        data = data.replace(b"\x00", b"\x00\xff")
-    return data + b"\x00\x01"
+    return _escaped(data) + b"\x00\x01"
+
+
+def _escaped(data: bytes) -> bytes:
+    return data.replace(b"\x00", b"\x00\xff") if b"\x00" in data else data
 
 
 def _number_key(number: float | int) -> bytes:

@@ -62,7 +62,7 @@ class Shape:
                 at = len(parts)
                 parts.append(b"")
             else:
-                key = keys.value_key(value)
+                key = keys.index_key(value)
                 parts.append(keys.flipped(key) if kind == DESCENDING else key)
         parts.append(keys.ended(keys.name_key(location)))
         if elements is None:

@@ -24,8 +24,6 @@ from emulator.rpc.errors import RpcError, failed_precondition, invalid_argument,
 
 MAX_DISJUNCTIONS = 30
 MAX_NOT_IN = 10
-MAX_COMPARED_BYTES = 1_503
-"""A string of 1,500 bytes with its type and its end."""
 DESCENDING = StructuredQuery.Direction.Value("DESCENDING")
 
 
@@ -181,7 +179,7 @@ def field_key(document: Proto, location: Location, path: FieldPath) -> bytes | N
     if path == NAME_PATH:
         return keys.ended(keys.name_key(location))
     value = get_field(document.fields, path)
-    return None if value is None else keys.value_key(value)
+    return None if value is None else keys.index_key(value)
 
 
 def satisfies(document: Proto, location: Location, conjunction: Conjunction) -> bool:
@@ -408,7 +406,10 @@ def _is_null_or_nan(value: Proto) -> bool:
 
 def _compared_key(path: FieldPath, value: Proto, parent: Location) -> bytes:
     if path != NAME_PATH:
-        return _typed_key(value)
+        key = _typed_key(value)
+        if key != keys.value_key(value):
+            raise invalid_argument(f"value for {format_field_path(path)} is too large to be used in a query")
+        return key
     if value.WhichOneof("value_type") != "reference_value":
         raise invalid_argument("__key__ filter value must be a Key")
     return _reference_key(value.reference_value, parent)
@@ -428,10 +429,7 @@ def _typed_key(value: Proto) -> bytes:
             check_value(_copy(element))
     else:
         check_value(_copy(value))
-    key = keys.value_key(value)
-    if len(key) > MAX_COMPARED_BYTES and value.WhichOneof("value_type") in ("string_value", "bytes_value"):
-        raise invalid_argument("A value is too large to be used in a query.")
-    return key
+    return keys.index_key(value)
 
 
 def _reference_key(name: str, parent: Location) -> bytes:
@@ -458,9 +456,10 @@ def _orders(query: Proto, alternatives: tuple[Conjunction, ...]) -> tuple[tuple[
     descending = orders[-1].descending if orders else False
     seen = {order.path for order in orders}
     predicates = [predicate for alternative in alternatives for predicate in alternative]
-    # Names are unique, so a filter on the name orders by it, whatever its operator.
-    implied = {p.path for p in predicates if p.op in INEQUALITIES or p.path == NAME_PATH}
-    for path in sorted(implied - seen, key=format_field_path):
+    unequal = {p.path for p in predicates if p.op in INEQUALITIES} - {NAME_PATH}
+    if unequal and any(p.path == NAME_PATH and p.op is Op.EQUAL for p in predicates):
+        raise invalid_argument("A query that names its documents cannot also have an inequality on another field.")
+    for path in sorted(unequal - seen, key=format_field_path):
         orders.append(Order(path, descending))
     paths = [order.path for order in orders]
     if NAME_PATH not in paths:

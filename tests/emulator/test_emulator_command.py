@@ -1,0 +1,253 @@
+"""`outbox emulator`: the line it prints, what it says when it cannot start, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import signal
+import socket
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from grpc import aio
+
+from tests.conformance.backends import Backend, Place
+from tests.conformance.wire import query, where
+from tests.emulator.process import COMMAND, PATIENCE_SECONDS, emulator_process
+
+FREE_PORTS = ("--firestore-port=0", "--tasks-port=0")
+
+
+async def ended(*options: str) -> tuple[int, str, str]:
+    """Exit code, output and errors of a command that ends by itself."""
+    process = await asyncio.create_subprocess_exec(
+        str(COMMAND), *options, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            out, err = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert process.returncode is not None
+    return process.returncode, out.decode(), err.decode()
+
+
+@asynccontextmanager
+async def started(*options: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
+    process = await asyncio.create_subprocess_exec(
+        str(COMMAND), "emulator", *options, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            line = await process.stdout.readline()
+        yield process, line.decode()
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+@contextmanager
+def taken_port() -> Iterator[int]:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        yield listening.getsockname()[1]
+
+
+async def answers(address: str) -> bool:
+    async with aio.insecure_channel(address) as channel:
+        backend = Backend(Place("grpc", channel, address))
+        await backend.seed({"c/1": {"n": 1}})
+        found = await backend.paths(query("c", where("n", "==", 1)))
+    async with httpx.AsyncClient(trust_env=False) as client:
+        health = await client.get(f"http://{address}/")
+    return found == ["c/1"] and health.text == "Ok\n"
+
+
+# --- starting
+
+
+async def test_the_ready_line_names_both_addresses_and_both_answer() -> None:
+    async with started(*FREE_PORTS) as (_, line):
+        match = re.fullmatch(
+            r"ready  FIRESTORE_EMULATOR_HOST=(127\.0\.0\.1:\d+)  CLOUD_TASKS_EMULATOR_HOST=(127\.0\.0\.1:\d+)\n", line
+        )
+        assert match, line
+        assert await answers(match[1])
+        async with aio.insecure_channel(match[2]) as channel:
+            with pytest.raises(aio.AioRpcError) as refused:
+                await channel.unary_unary("/google.cloud.tasks.v2.CloudTasks/GetQueue")(b"")
+            assert refused.value.code().name == "INVALID_ARGUMENT"
+
+
+async def test_json_is_one_object_with_the_same_addresses() -> None:
+    async with started(*FREE_PORTS, "--json") as (_, line):
+        addresses = json.loads(line)
+        assert set(addresses) == {"firestore", "tasks"}
+        assert await answers(addresses["firestore"])
+
+
+async def test_it_is_ready_soon() -> None:
+    """A second on an idle machine. Best of three, and three times as long, since a test machine is seldom idle."""
+    fastest = 60.0
+    for _ in range(3):
+        before = time.monotonic()
+        async with emulator_process():
+            fastest = min(fastest, time.monotonic() - before)
+        if fastest < 3:
+            break
+    assert fastest < 3
+
+
+async def test_queries_are_held_to_the_indexes_given(tmp_path: Path) -> None:
+    file = tmp_path / "firestore.indexes.json"
+    file.write_text('{"indexes": [], "fieldOverrides": []}')
+    async with (
+        emulator_process("--indexes", str(file)) as emulator,
+        aio.insecure_channel(emulator.firestore) as channel,
+    ):
+        backend = Backend(Place("grpc", channel, emulator.firestore))
+        answered = await backend_outcome(backend)
+        assert answered == "FAILED_PRECONDITION"
+
+
+async def backend_outcome(backend: Backend) -> object:
+    from tests.conformance.backends import outcome
+
+    return await outcome(backend.paths(query("c", where("a", "==", 1), order=["b"])))
+
+
+# --- ending
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_it_cleanly_even_with_clients_connected(number: signal.Signals) -> None:
+    async with started(*FREE_PORTS, "--json") as (process, line):
+        address = json.loads(line)["firestore"]
+        assert await answers(address)
+        async with aio.insecure_channel(address) as channel:
+            listening = Backend(Place("grpc", channel, address)).converse("Listen")
+            _, idle = await asyncio.open_connection(*address.split(":"))
+            process.send_signal(number)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                out, err = await process.communicate()
+            listening.cancel()
+            idle.close()
+        assert (process.returncode, out, err) == (0, b"", b"")
+
+
+async def test_it_leaves_no_socket_files_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    async with emulator_process() as emulator:
+        during = await asyncio.to_thread(lambda: list(tmp_path.iterdir()))
+        assert await emulator.terminate() == 0
+    after = await asyncio.to_thread(lambda: list(tmp_path.iterdir()))
+    assert during
+    assert after == []
+
+
+# --- not starting
+
+
+@pytest.mark.parametrize("option", ["--firestore-port", "--tasks-port"])
+async def test_a_taken_port_is_an_error_that_names_the_port_and_the_option(option: str) -> None:
+    other = next(one for one in ("--firestore-port", "--tasks-port") if one != option)
+    with taken_port() as port:
+        code, out, err = await ended("emulator", f"{option}={port}", f"{other}=0")
+    assert code == 1
+    assert out == ""
+    assert str(port) in err
+    assert option in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--firestore-port=x"],
+        ["--firestore-port=-1"],
+        ["--tasks-port=65536"],
+        ["--nonsense"],
+        ["extra"],
+        ["--functions=nonsense"],
+        ["--functions=http://127.0.0.1:80"],
+    ],
+    ids=" ".join,
+)
+async def test_a_wrong_option_is_a_usage_error(options: list[str]) -> None:
+    code, out, err = await ended("emulator", *FREE_PORTS, *options)
+    assert code == 2
+    assert out == ""
+    assert "Traceback" not in err
+    assert options[0].partition("=")[0].lstrip("-") in err
+
+
+async def test_a_directory_in_use_by_another_process_is_named(tmp_path: Path) -> None:
+    async with emulator_process("--data", str(tmp_path)):
+        code, out, err = await ended("emulator", *FREE_PORTS, "--data", str(tmp_path))
+    assert (code, out) == (1, "")
+    assert str(tmp_path) in err
+    assert "in use by another process" in err
+    assert "Traceback" not in err
+
+
+async def test_it_starts_again_on_a_directory_whose_owner_was_killed(tmp_path: Path) -> None:
+    async with emulator_process("--data", str(tmp_path)) as emulator:
+        await emulator.kill()
+    async with emulator_process("--data", str(tmp_path)) as emulator:
+        assert await answers(emulator.firestore)
+
+
+async def cannot_use(path: Path, option: str) -> None:
+    code, out, err = await ended("emulator", *FREE_PORTS, option, str(path))
+    assert code in (1, 2)
+    assert out == ""
+    assert path.name in err
+    assert "Traceback" not in err
+
+
+async def test_a_directory_that_cannot_be_made_is_an_error_in_words(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    await cannot_use(tmp_path / "file" / "below", "--data")
+    await cannot_use(tmp_path / "file", "--data")
+
+
+async def test_a_damaged_database_is_an_error_in_words(tmp_path: Path) -> None:
+    for file in ("firestore.sqlite3", "tasks.sqlite3"):
+        data = tmp_path / file.partition(".")[0]
+        data.mkdir()
+        (data / file).write_bytes(b"no database" * 1000)
+        code, _, err = await ended("emulator", *FREE_PORTS, "--data", str(data))
+        assert code == 1
+        assert file in err
+        assert "Traceback" not in err
+
+
+async def test_an_index_file_that_cannot_be_understood_is_an_error_in_words(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.json"
+    bad.write_text('{"indexes": 5}')
+    await cannot_use(bad, "--indexes")
+    await cannot_use(tmp_path / "missing.json", "--indexes")
+
+
+async def test_a_queue_name_that_is_none_is_an_error_in_words() -> None:
+    code, _, err = await ended("emulator", *FREE_PORTS, "--queue", "nonsense")
+    assert code in (1, 2)
+    assert "nonsense" in err
+    assert "Traceback" not in err
+
+
+async def test_help_says_what_each_option_does() -> None:
+    code, out, err = await ended("emulator", "--help")
+    assert (code, err) == (0, "")
+    for option in ("--firestore-port", "--tasks-port", "--data", "--indexes", "--functions", "--queue", "--json"):
+        assert option in out
