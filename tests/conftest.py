@@ -8,9 +8,7 @@ out fails the run. A machine that has it fails the run when its third did not ru
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import AsyncIterator, Generator
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -19,24 +17,7 @@ import pytest_asyncio
 from emulator import official
 from tests.conformance import backends
 from tests.conformance.backends import PLACES, Backend, Place
-
-REQUIRE_ALL = "OUTBOX_REQUIRE_ALL"
-
-
-@dataclass
-class Tally:
-    """What this run has done so far."""
-
-    ran: Counter[str] = field(default_factory=Counter)
-    left_out: Counter[str] = field(default_factory=Counter)
-    """By reason."""
-    differential_cases: int = 0
-    differential_answers: int = 0
-    explained: Counter[str] = field(default_factory=Counter)
-    """Differences that the table of known ones explains, by reason."""
-    verdict: str = ""
-    """Why the run fails although its tests passed."""
-
+from tests.conformance.tally import Tally
 
 TALLY = pytest.StashKey[Tally]()
 
@@ -100,30 +81,23 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> 
     return report
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None, Any, Any]:
+    """The verdict before pytest says its own, and our lines after it: they are the last thing to read."""
     tally = session.config.stash[TALLY]
-    if tally.left_out and os.environ.get(REQUIRE_ALL) == "1":
-        tally.verdict = f"{REQUIRE_ALL}=1, and {sum(tally.left_out.values())} tests were left out"
-    elif _official_is_owed(session, tally):
-        tally.verdict = "Google's emulator is on this machine, and nothing ran on it"
-    if tally.verdict and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+    verdict = tally.verdict(
+        narrowed=_is_narrowed(session), official_is_installed=_official_is_installed, environ=os.environ
+    )
+    if verdict is not None and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    tally = config.stash[TALLY]
-    write = terminalreporter.write_line
-    if tally.differential_cases:
-        write(f"differential: {tally.differential_cases} cases, {tally.differential_answers} answers compared")
-        for reason, count in tally.explained.most_common():
-            write(f"  {count} differ, as the table says: {reason}")
-    if tally.ran:
-        ran = ", ".join(f"{kind} {tally.ran[kind]}" for kind in PLACES)
-        left_out = "; ".join(f"{count} tests ({reason})" for reason, count in tally.left_out.items())
-        write(f"backends: {ran}; left out: {left_out or 'nothing'}")
-    if tally.verdict:
-        write(f"FAILED: {tally.verdict}", red=True, bold=True)
+    result = yield
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None:
+        for line in tally.closing_lines():
+            terminal.write_line(line)
+        if verdict is not None:
+            terminal.write_line(verdict, red=True, bold=True)
+    return result
 
 
 def _backend_of(item: pytest.Item) -> str | None:
@@ -134,10 +108,12 @@ def _backend_of(item: pytest.Item) -> str | None:
     return kind
 
 
-def _official_is_owed(session: pytest.Session, tally: Tally) -> bool:
-    """Whether tests ran on our two thirds that should have run on Google's emulator too, but did not."""
-    narrowed = session.config.option.keyword or session.config.option.markexpr or session.shouldstop
-    if narrowed or any("::" in argument for argument in session.config.args):
-        return False
-    ours_ran = tally.ran["grpc"] or tally.ran["inprocess"]
-    return bool(ours_ran and not tally.ran["official"]) and isinstance(official.find_installed(), official.Installed)
+def _is_narrowed(session: pytest.Session) -> bool:
+    option = session.config.option
+    return bool(
+        option.keyword or option.markexpr or session.shouldstop or any("::" in path for path in session.config.args)
+    )
+
+
+def _official_is_installed() -> bool:
+    return isinstance(official.find_installed(), official.Installed)

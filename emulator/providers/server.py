@@ -61,7 +61,8 @@ class Listener:
 
     @classmethod
     async def start(cls, app: Any, *, host: str, port: int) -> Listener:
-        bound = socket.socket()
+        # The protocol is named because asyncio switches Nagle off only where it is: without it, 40 ms an answer.
+        bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind((host, port))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 
@@ -19,6 +18,7 @@ from tests.conformance.backends import Backend, Place
 from tests.conformance.known_differences import explained
 from tests.conformance.operations import Case, Reads
 from tests.conformance.runner import Runner
+from tests.conformance.tally import Tally
 from tests.conformance.universe import cases
 
 CASES = int(os.environ.get("OUTBOX_DIFFERENTIAL_CASES", "1000"))
@@ -33,7 +33,7 @@ CASES = int(os.environ.get("OUTBOX_DIFFERENTIAL_CASES", "1000"))
 )
 @given(case=cases)
 async def test_random_operations_are_answered_as_by_googles_emulator(
-    official_place: Place, tally: Any, case: Case
+    official_place: Place, tally: Tally, case: Case
 ) -> None:
     project = f"p-{secrets.token_hex(6)}"
     # A fresh engine for each case: the indexes that it makes for one case's queries would only slow the next.

@@ -195,21 +195,21 @@ caps = st.builds(
 )
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["send", "send", "send", "reserve", "reserve", "crash", "release", "throttle"]),
-        st.integers(0, 2),  # which worker
-        st.sampled_from([0, 0, 0.25, 0.5, 1, 1, 1.5, 7]),  # intervals that pass before
-        st.integers(1, 8),  # sends to reserve
+        st.sampled_from(["reserve", "reserve", "reserve", "wait", "wait", "release", "release", "crash", "throttle"]),
+        st.integers(0, 1),  # which worker
+        st.sampled_from([0, 0, 0.5, 1, 1, 1.5, 7]),  # intervals that pass before
+        st.sampled_from([1, 4, 6]),  # sends to reserve
     ),
-    max_size=80,
+    max_size=40,
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=500)
 @given(of=caps, script=steps)
 def test_no_window_exceeds_the_pace_whatever_crashes_and_restarts(
     of: Cap, script: list[tuple[str, int, float, int]]
 ) -> None:
-    """Three workers share one stored tat; each reserves, sends as fast as it may, crashes or releases, in any order."""
+    """Two workers share one stored tat; each reserves, crashes or releases, in any order, and sends whenever it may."""
     stored: datetime | None = None
     blocks: dict[int, Block] = {}
     rate = 1.0
@@ -217,22 +217,24 @@ def test_no_window_exceeds_the_pace_whatever_crashes_and_restarts(
     gone: list[datetime] = []
     for action, worker, pause, count in script:
         now += of.interval * pause
-        if action == "crash":
-            blocks.pop(worker, None)
-        elif action == "release" and worker in blocks:
-            stored = given_back(stored, blocks.pop(worker))
-        elif action == "reserve":
-            blocks[worker] = reserve(of, stored, now=now, sends=count, mine=blocks.get(worker), rate_factor=rate)
-            assert stored is None or blocks[worker].until >= stored
-            stored = blocks[worker].until
-        elif action == "throttle":
-            rate = halved(rate)
-        if worker in blocks:
-            mine = Gate(scope=Scope.APP, cap=of, block=blocks[worker], rate_factor=rate)
-            while isinstance(taken := take([mine], now), Taken):
-                (mine,) = taken.gates
+        mine = blocks.get(worker)
+        match action:
+            case "reserve":
+                blocks[worker] = reserve(of, stored, now=now, sends=count, mine=mine, rate_factor=rate)
+                assert stored is None or blocks[worker].until >= stored
+                stored = blocks[worker].until
+            case "release" if mine is not None:
+                stored = given_back(stored, blocks.pop(worker))
+            case "crash":
+                blocks.pop(worker, None)
+            case "throttle":
+                rate = halved(rate)
+        for each, block in blocks.items():
+            view = Gate(scope=Scope.APP, cap=of, block=block, rate_factor=rate)
+            while isinstance(taken := take([view], now), Taken):
+                (view,) = taken.gates
                 gone.append(now)
-            blocks[worker] = mine.block
+            blocks[each] = view.block
     assert_within(of, gone)
 
 

@@ -4,7 +4,8 @@
     parts         the parts of one message, one after the other: the only loop over parts
     correlation   what we hand to a provider and find again in its receipts
     credentials   secrets, where they come from, and that they are never shown
-    http          the one pool of connections, and which of its failures prove that nothing was processed
+    http          calls, and which of their failures prove that nothing was processed
+    pool          the connections under them
     signature     signed webhooks
     simulated     the adapter for our own provider simulator
     registry      all of them by name

@@ -1,4 +1,4 @@
-"""Calls to providers: one pool of connections, and the one place where network failures are translated.
+"""Calls to providers: one client for all, and the one place where network failures are translated.
 
     no connection, or none free in the pool      Retryable   nothing left this machine
     anything later without a whole answer        Unknown     the request may have been processed
@@ -16,11 +16,13 @@ from datetime import timedelta
 import httpx
 
 from worker.domain.outcome import ErrorCode, Retryable, Unknown
+from worker.providers.pool import ConnectionPool
 
 # Waiting for a connection and opening it end well before any call's limit, so that a limit that is reached means a
 # request that was sent.
 _TIMEOUT = httpx.Timeout(connect=2.5, pool=2.5, write=10.0, read=10.0)
-_LIMITS = httpx.Limits(max_connections=200, max_keepalive_connections=100, keepalive_expiry=4.0)
+_MAX_CONNECTIONS = 200
+_KEEPALIVE_SECONDS = 4.0
 _LONGEST_RETRY_AFTER = timedelta(days=1)
 
 _NOT_PROCESSED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
@@ -58,9 +60,9 @@ class Http:
         """Made by the first call: a pool belongs to the event loop that runs then."""
         if self._client is None:
             self._client = httpx.AsyncClient(
-                transport=self._transport,
+                transport=self._transport
+                or ConnectionPool(max_connections=_MAX_CONNECTIONS, keepalive_seconds=_KEEPALIVE_SECONDS),
                 timeout=_TIMEOUT,
-                limits=_LIMITS,
                 follow_redirects=False,
                 trust_env=False,
             )

@@ -37,6 +37,10 @@ class Stored:
     version: Version
     thread_id: str | None
     """As the document says, also of a malformed one; None if it says nothing usable."""
+    account_id: str | None
+    """The same of the account."""
+    status: str | None
+    """The same of the status."""
     created: datetime
     """When Firestore made the document, to the microsecond: it tells two messages of one millisecond apart."""
 
@@ -91,6 +95,19 @@ class MessageStore:
         where = (("accountId", "==", account_id), ("status", "==", OutboxStatus.SENDING.value))
         query = Find(collection=paths.OUTBOX, where=where, order_by=("nextAttemptAt",), limit=limit)
         return [_stored(snapshot) for snapshot in await self._gateway.find(query)]
+
+    async def next_account_due(self, by: datetime, after: str) -> str | None:
+        """The first account, in order behind `after`, that has a queued message due by then."""
+        where = (("status", "==", OutboxStatus.QUEUED.value), ("accountId", ">", after), ("nextAttemptAt", "<=", by))
+        query = Find(
+            collection=paths.OUTBOX,
+            where=where,
+            order_by=("accountId", "nextAttemptAt"),
+            limit=1,
+            select=("accountId",),
+        )
+        found = await self._gateway.find(query)
+        return str(found[0].data["accountId"]) if found else None
 
     async def get(self, request_ids: Sequence[str]) -> list[Stored]:
         """Those that exist."""
@@ -174,13 +191,18 @@ def shown_fields(message: OutboxMessage) -> dict[str, Any]:
 
 
 def _stored(snapshot: Snapshot) -> Stored:
-    thread_id = snapshot.data.get("threadId")
     return Stored(
-        parse_message(snapshot.id, snapshot.data),
-        snapshot.version,
-        thread_id if isinstance(thread_id, str) and thread_id and "/" not in thread_id else None,
-        snapshot.created,
+        message=parse_message(snapshot.id, snapshot.data),
+        version=snapshot.version,
+        thread_id=_id(snapshot.data.get("threadId")),
+        account_id=_id(snapshot.data.get("accountId")),
+        status=_id(snapshot.data.get("status")),
+        created=snapshot.created,
     )
+
+
+def _id(value: Any) -> str | None:
+    return value if isinstance(value, str) and value and "/" not in value else None
 
 
 def _valid(stored: Stored) -> OutboxMessage:

@@ -1,0 +1,46 @@
+"""The closing lines and the verdict of a run."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.conformance.tally import REQUIRE_ALL, Tally
+
+
+def verdict(tally: Tally, *, installed: bool, narrowed: bool = False, require_all: bool = False) -> str | None:
+    environ = {REQUIRE_ALL: "1"} if require_all else {}
+    return tally.verdict(narrowed=narrowed, official_is_installed=lambda: installed, environ=environ)
+
+
+ALL_RAN = Tally(ran=Counter(grpc=3, inprocess=3, official=3))
+OURS_RAN = Tally(ran=Counter(grpc=3, inprocess=3), left_out=Counter({"no Java": 3}))
+
+
+def test_a_whole_run_passes_and_says_what_ran_where() -> None:
+    assert verdict(ALL_RAN, installed=True, require_all=True) is None
+    assert list(ALL_RAN.closing_lines()) == ["backends: grpc 3, inprocess 3, official 3; left out: nothing"]
+
+
+def test_a_machine_without_googles_emulator_passes_and_says_what_it_left_out() -> None:
+    assert verdict(OURS_RAN, installed=False) is None
+    assert list(OURS_RAN.closing_lines()) == [
+        "backends: grpc 3, inprocess 3, official 0; left out: 3 tests: no Java",
+    ]
+
+
+def test_a_machine_with_googles_emulator_fails_when_nothing_ran_on_it() -> None:
+    assert verdict(OURS_RAN, installed=True)
+    assert verdict(Tally(ran=Counter(inprocess=1)), installed=True)
+
+
+def test_whoever_asks_for_some_tests_gets_those() -> None:
+    assert verdict(Tally(ran=Counter(inprocess=1)), installed=True, narrowed=True) is None
+
+
+def test_leaving_anything_out_fails_where_all_is_required() -> None:
+    assert verdict(OURS_RAN, installed=False, require_all=True)
+
+
+def test_a_run_of_other_suites_says_nothing() -> None:
+    assert verdict(Tally(), installed=True) is None
+    assert list(Tally().closing_lines()) == []
