@@ -19,6 +19,7 @@ from worker.domain.pacing import Cap
 from worker.inbound.debounce import InboundHandler, OnConversation, nobody_listens
 from worker.inbound.receive import KIND as INBOUND
 from worker.inbound.receive import Receive
+from worker.inbound.webhook import Webhook
 from worker.lane.engine import Handler, LaneEngine
 from worker.lane.waking import Waker
 from worker.outbox.drain import Outbox, OutboxHandler
@@ -55,6 +56,7 @@ class System:
     trigger: Trigger
     receipts: Receipts
     receive: Receive
+    webhook: Webhook
     sweep: Sweep
 
 
@@ -94,6 +96,7 @@ def assemble(
         longest=timedelta(seconds=settings.longest_hold_seconds),
         concurrency=settings.lane_concurrency,
     )
+    receipts, receive = Receipts(messages, lanes, waker), Receive(gateway, waker)
     return System(
         settings=settings,
         clock=clock,
@@ -106,8 +109,9 @@ def assemble(
         engine=engine,
         enqueue=Enqueue(gateway, clock),
         trigger=Trigger(messages, waker, clock),
-        receipts=Receipts(messages, lanes, waker),
-        receive=Receive(gateway, waker),
+        receipts=receipts,
+        receive=receive,
+        webhook=Webhook(providers, receipts, receive, clock),
         sweep=Sweep(messages, lanes, accounts, waker, clock),
     )
 

@@ -21,7 +21,8 @@ from emulator.providers.receipts import Delivery, Planned
 
 log = logging.getLogger(__name__)
 
-IN_FLIGHT = 32
+IN_FLIGHT = 8
+"""Few: the cost of an httpx pool grows with the square of its connections."""
 DEADLINE = timedelta(seconds=10)
 TRIES = 8
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0

@@ -47,31 +47,22 @@ from tests.conformance.wire import Geo, Plain, Stamp, Vector
 INF = float("inf")
 NAN = float("nan")
 
-PATHS = (
-    "c/a",
-    "c/b",
-    "c/é",
-    "c/__id7__",
-    "c/10",
-    "c/a/s/1",
-    "c/b/s/2",
-    "c/none/s/3",
-    "c/a/c/a",
-    "d/a",
-    "s/0",
-)
-PARENTS = (*("",) * 8, "c/a", "c/a", "c/none", "c/b")
-COLLECTIONS = (*("c",) * 20, *("s",) * 4, "d", "d", "none", "")
+IN_C = ("c/a", "c/b", "c/ab", "c/é", "c/__id7__", "c/__id10__", "c/10")
+ELSEWHERE = ("c/a/s/1", "c/b/s/2", "c/none/s/3", "c/a/c/a", "d/a", "s/0")
+PATHS = (*IN_C, *ELSEWHERE)
+PARENTS = (*("",) * 20, "c/a", "c/a", "c/none", "c/b")
+COLLECTIONS = (*("c",) * 30, *("s",) * 5, "d", "d", "none", "")
 NUMBERS: tuple[Plain, ...] = (
     *(0, 1, -1, 2, 3, 2**53, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63)),
     *(0.0, -0.0, 1.0, 1.5, -1.0, 1e-320, 2.0**53, 2.0**63, -(2.0**63), 1e308, 0.1, INF, -INF, NAN),
 )
+STRINGS: tuple[Plain, ...] = ("", "a", "b", "ab", "é", "\x00", "a\x00", "\uffff", "\U0001f600", "z" * 300)
 SCALARS: tuple[Plain, ...] = (
     None,
     False,
     True,
     *NUMBERS,
-    *("", "a", "b", "ab", "é", "\x00", "a\x00", "\uffff", "\U0001f600", "z" * 300),
+    *STRINGS,
     *(b"", b"\x00", b"a", b"\xff"),
     *(Stamp(0), Stamp(0, 1000), Stamp(-1, 999_999_000), Stamp(1_000_000_000, 123_456_789), Stamp(253_402_300_799)),
     *(Geo(0.0, 0.0), Geo(0.0, 1.0), Geo(-90.0, 180.0), Geo(1.0, -1.0)),
@@ -83,55 +74,74 @@ COMPOUNDS: tuple[Plain, ...] = (
     *(Vector((1.0,)), Vector((0.5, 2.0)), Vector((0.5, 3.0))),
 )
 BAD: tuple[Plain, ...] = (
-    *([[1]], {"__x__": 1}, {"": 1}, Geo(91.0, 0.0), Stamp(2**40), {"__type__": "__vector__", "value": [1]}),
+    *([[1]], {"__x__": 1}, Geo(91.0, 0.0), Stamp(2**40), {"__type__": "__vector__", "value": [1]}),
 )
-FIELDS = ("x", "x", "y", "m", "a.b")
-FIELD_PATHS = ("x", "x", "x", "y", "y", "m", "m.k", "m.l", "m.k.z", "`a.b`", "none")
+FIELDS = ("x", "y", "m", "a.b")
+FIELD_PATHS = (*("x",) * 12, *("y",) * 8, *("m.k",) * 4, "m", "m", "m.l", "m.k.z", "`a.b`", "`a.b`", "none")
 BAD_PATHS = ("a..b", "", "__x__")
 
 ELEMENTS = tuple(item for item in (*SCALARS, *COMPOUNDS) if not isinstance(item, list | Vector))
 
 
-def _rarely(random: Random, one_in: int) -> bool:
+class Source(Random):
+    """The randomness of one operation, and the case's palette: the values that its operations have in common.
+
+    With values from all of the universe hardly any query would find anything.
+    """
+
+    palette: tuple[Plain, ...] = ()
+
+
+def _rarely(random: Source, one_in: int) -> bool:
     return random.randrange(one_in) == 0
 
 
-def _value(random: Random) -> Plain:
-    match random.randrange(6):
-        case 0 | 1:
-            return random.choice(NUMBERS)
-        case 2:
-            return random.choice(SCALARS)
-        case 3:
-            return random.choice(COMPOUNDS)
-        case _:
-            return random.choice((-2, -1, 0, 1, 2, 3, "a", "b", None))
+def _any_value(random: Source) -> Plain:
+    return random.choice(random.choice((NUMBERS, NUMBERS, SCALARS, COMPOUNDS)))
 
 
-def _several(random: Random, make: Any, least: int, most: int) -> tuple[Any, ...]:
+def _palette(random: Source) -> tuple[Plain, ...]:
+    """Some neighbours of one type, and some of any."""
+    neighbours = random.choice((NUMBERS, NUMBERS, NUMBERS, STRINGS, SCALARS, COMPOUNDS))
+    return (*(random.choice(neighbours) for _ in range(5)), *(_any_value(random) for _ in range(3)), 1, 2)
+
+
+def _value(random: Source) -> Plain:
+    return random.choice(random.palette) if not _rarely(random, 6) else _any_value(random)
+
+
+def _several(random: Source, make: Any, least: int, most: int) -> tuple[Any, ...]:
     return tuple(make(random) for _ in range(random.randint(least, most)))
 
 
-def _field_path(random: Random) -> str:
+def _field_path(random: Source) -> str:
     return random.choice(FIELD_PATHS) if not _rarely(random, 100) else random.choice(BAD_PATHS)
 
 
 # --- writes
 
 
-def _data(random: Random, mask: tuple[str, ...] | None) -> dict[str, Plain]:
-    data = {random.choice(FIELDS): _value(random) for _ in range(random.randint(0, 4))}
+def _fields(random: Source) -> dict[str, Plain]:
+    data = {name: _value(random) for name in FIELDS if not _rarely(random, 5 if name in ("x", "y") else 2)}
+    if not _rarely(random, 3):
+        data["m"] = {name: _value(random) for name in ("k", "l") if not _rarely(random, 3)}
+    return data
+
+
+def _data(random: Source, mask: tuple[str, ...] | None) -> dict[str, Plain]:
+    data = _fields(random)
     # What a mask leaves out is not written, and how much of it is still checked is nobody's promise.
     if _rarely(random, 60) and (mask is None or "x" in mask):
         data["x"] = random.choice(BAD)
     return data
 
 
-def _element(random: Random) -> Plain:
-    return random.choice(ELEMENTS)
+def _element(random: Source) -> Plain:
+    item = _value(random)
+    return item if not isinstance(item, list | Vector) else random.choice(ELEMENTS)
 
 
-def _change(random: Random) -> Change:
+def _change(random: Source) -> Change:
     path = _field_path(random)
     kind = random.choice(("increment", "maximum", "minimum", "append", "remove", "server_time"))
     if kind in ("append", "remove"):
@@ -141,8 +151,8 @@ def _change(random: Random) -> Change:
     return Change(kind, path, random.choice(NUMBERS) if not _rarely(random, 40) else random.choice(SCALARS))
 
 
-def _written(random: Random) -> Written:
-    path = random.choice(PATHS)
+def _written(random: Source) -> Written:
+    path = _path(random)
     guard = random.choice(tuple(Guard)) if _rarely(random, 3) else Guard.NONE
     if _rarely(random, 6):
         return Remove(path, guard)
@@ -153,7 +163,7 @@ def _written(random: Random) -> Written:
 
 # --- reads
 
-COMMON = ("==", "==", "<", "<=", ">", ">=", "in", "array-contains", "array-contains-any")
+COMMON = ("==", "==", "<", "<=", "<=", ">", ">=", ">=", "in", "in", "array-contains", "array-contains-any")
 COMPARISONS = (*COMMON, "!=", "not-in")
 WITH_LISTS = ("in", "not-in", "array-contains-any")
 UNARY = ("is-null", "is-nan", "is-not-null", "is-not-nan")
@@ -161,11 +171,11 @@ NAMES: tuple[Plain, ...] = (*(Here(path) for path in PATHS), "a", None)
 AGGREGATIONS = (("count", ""), ("count", ""), *((kind, path) for kind in ("sum", "avg") for path in ("x", "y", "m.k")))
 
 
-def _name(random: Random) -> Plain:
+def _name(random: Source) -> Plain:
     return random.choice(NAMES)
 
 
-def _field(random: Random, *, alone: bool = True) -> Field:
+def _field(random: Source, *, alone: bool = True) -> Field:
     by_name = _rarely(random, 12)
     path = "__name__" if by_name else _field_path(random)
     operand = _name if by_name else _value
@@ -179,8 +189,8 @@ def _field(random: Random, *, alone: bool = True) -> Field:
     return Field(path, operator, operand(random))
 
 
-def _condition(random: Random, depth: int = 0) -> Condition:
-    shape = random.choice(("field", "field", "field", "every", "every", "either")) if depth < 2 else "field"
+def _condition(random: Source, depth: int = 0) -> Condition:
+    shape = random.choice(("field", "field", "field", "every", "either")) if depth < 2 else "field"
     if shape == "field":
         return _field(random, alone=depth == 0)
     least = 0 if _rarely(random, 20) else 1
@@ -188,7 +198,7 @@ def _condition(random: Random, depth: int = 0) -> Condition:
     return Every(parts) if shape == "every" else Either(parts)
 
 
-def _order(random: Random) -> tuple[str, ...]:
+def _order(random: Source) -> tuple[str, ...]:
     paths = list(_several(random, _field_path, 0, 2))
     if not _rarely(random, 20):
         paths = list(dict.fromkeys(paths))
@@ -197,7 +207,7 @@ def _order(random: Random) -> tuple[str, ...]:
     return tuple(random.choice(("", "-")) + path for path in paths)
 
 
-def _cut(random: Random, order: tuple[str, ...]) -> Cut | None:
+def _cut(random: Source, order: tuple[str, ...]) -> Cut | None:
     if not order or not _rarely(random, 3):
         return None
     length = random.randint(0 if _rarely(random, 10) else 1, len(order))
@@ -207,37 +217,37 @@ def _cut(random: Random, order: tuple[str, ...]) -> Cut | None:
     return Cut(tuple(cut), random.choice((True, False)))
 
 
-def _query(random: Random) -> Query:
+def _query(random: Source) -> Query:
     order = _order(random)
     group = _rarely(random, 4)
     return Query(
         collection=random.choice(COLLECTIONS),
         group=group,
         parent=random.choice(PARENTS) if not group or _rarely(random, 8) else "",
-        condition=_condition(random) if not _rarely(random, 4) else None,
+        condition=_condition(random) if not _rarely(random, 3) else None,
         order=order,
         start=_cut(random, order),
         end=_cut(random, order),
-        limit=random.choice((None, None, None, 1, 2, 3, 0)) if not _rarely(random, 80) else -1,
-        offset=random.choice((None, None, None, 1, 2)) if not _rarely(random, 80) else -1,
+        limit=random.choice((1, 2, 3, 4, 0, -1)) if _rarely(random, 4) else None,
+        offset=random.choice((0, 1, 1, 2, -1)) if _rarely(random, 8) else None,
         select=_several(random, _field_path, 0, 2) if _rarely(random, 6) else None,
         at=_at(random, 8),
     )
 
 
-def _at(random: Random, one_in: int) -> int | None:
+def _at(random: Source, one_in: int) -> int | None:
     return random.randrange(10) if _rarely(random, one_in) else None
 
 
-def _mask(random: Random) -> tuple[str, ...] | None:
+def _mask(random: Source) -> tuple[str, ...] | None:
     return _several(random, _field_path, 0, 2) if _rarely(random, 4) else None
 
 
-def _path(random: Random) -> str:
-    return random.choice(PATHS)
+def _path(random: Source) -> str:
+    return random.choice(random.choice((IN_C, IN_C, ELSEWHERE)))
 
 
-def _read(random: Random) -> Read:
+def _read(random: Source) -> Read:
     match random.randrange(11):
         case 0:
             kinds = tuple(random.choice(AGGREGATIONS) for _ in range(random.randint(1, 3)))
@@ -262,7 +272,7 @@ def _read(random: Random) -> Read:
 
 # --- a case
 
-MOST_DOCUMENTS, MOST_TURNS, MOST_WRITES, MOST_READS = 8, 4, 3, 4
+MOST_DOCUMENTS, MOST_TURNS, MOST_WRITES, MOST_READS = 9, 4, 3, 4
 TURNS = ("commit", "commit", "batch write", "transaction", "none")
 SEED_BYTES = 3
 
@@ -270,33 +280,42 @@ SEED_BYTES = 3
 class _Plan:
     """A case's bytes, taken one after the other: how many of each thing, and a seed for each."""
 
-    LENGTH = 1 + MOST_DOCUMENTS * SEED_BYTES + 1 + MOST_TURNS * (3 + (MOST_WRITES + MOST_READS) * SEED_BYTES)
+    LENGTH = (
+        SEED_BYTES + 1 + MOST_DOCUMENTS * SEED_BYTES + 1 + MOST_TURNS * (3 + (MOST_WRITES + MOST_READS) * SEED_BYTES)
+    )
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._next = 0
+        self._palette: tuple[Plain, ...] = ()
+        [first] = self.sources(1, 1)
+        self._palette = _palette(first)
 
     def number(self, least: int, most: int) -> int:
         self._next += 1
         return least + self._data[self._next - 1] % (most - least + 1)
 
-    def randoms(self, count: int, most: int) -> list[Random]:
+    def sources(self, count: int, most: int) -> list[Source]:
         """A source of randomness for each of `count` things. The bytes of those not wanted are passed over, so that
         leaving one thing out of a case leaves all the others as they are."""
-        starts = range(self._next, self._next + count * SEED_BYTES, SEED_BYTES)
+        made = []
+        for start in range(self._next, self._next + count * SEED_BYTES, SEED_BYTES):
+            source = Source(self._data[start : start + SEED_BYTES])
+            source.palette = self._palette
+            made.append(source)
         self._next += most * SEED_BYTES
-        return [Random(self._data[start : start + SEED_BYTES]) for start in starts]
+        return made
 
 
 def _build(data: bytes) -> Case:
     """Documents to begin with, as most queries would find nothing without, then turns of a write and some reads."""
     plan = _Plan(data)
-    steps: list[Step] = [Commit(tuple(map(_first, plan.randoms(plan.number(3, MOST_DOCUMENTS), MOST_DOCUMENTS))))]
+    steps: list[Step] = [Commit(tuple(map(_first, plan.sources(plan.number(4, MOST_DOCUMENTS), MOST_DOCUMENTS))))]
     for _ in range(plan.number(1, MOST_TURNS)):
         kind = TURNS[plan.number(0, len(TURNS) - 1)]
         write_count, read_count = plan.number(0, MOST_WRITES), plan.number(1, MOST_READS)
-        writes = tuple(map(_written, plan.randoms(write_count, MOST_WRITES)))
-        reads = plan.randoms(read_count, MOST_READS)
+        writes = tuple(map(_written, plan.sources(write_count, MOST_WRITES)))
+        reads = plan.sources(read_count, MOST_READS)
         match kind:
             case "commit":
                 steps.append(Commit(writes))
@@ -310,8 +329,8 @@ def _build(data: bytes) -> Case:
     return tuple(steps)
 
 
-def _first(random: Random) -> Put:
-    return Put(_path(random), {random.choice(FIELDS): _value(random) for _ in range(random.randint(0, 4))})
+def _first(random: Source) -> Put:
+    return Put(_path(random), _fields(random))
 
 
 cases: st.SearchStrategy[Case] = st.binary(min_size=_Plan.LENGTH, max_size=_Plan.LENGTH).map(_build)

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 LONGEST_TASK = timedelta(days=29)
 """A day less than Cloud Tasks allows: its clock is not ours."""
 LONGEST_AHEAD = timedelta(days=365)
+"""What a message may ask for; checked where it comes in (validation.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +30,7 @@ class Hop:
 
 
 def next_hop(target: datetime, now: datetime) -> Arrive | Hop:
-    """A target in the past is due at once. Whether 365 days are exceeded is checked where a message comes in."""
+    """A target in the past is due at once."""
     if target - now <= LONGEST_TASK:
         return Arrive(max(target, now))
     return Hop(now + LONGEST_TASK)
-
-
-def hops(target: datetime, now: datetime) -> int:
-    """How many tasks it takes to get there."""
-    return max(1, -((now - target) // LONGEST_TASK))

@@ -17,8 +17,8 @@ from pydantic_core import ErrorDetails
 
 from worker.domain.message import MAX_PARTS, OutboxMessage, OutboxStatus, Part, thread_id_of
 from worker.domain.outcome import DeliveryError, ErrorCode
+from worker.domain.schedule import LONGEST_AHEAD
 
-MAX_AHEAD = timedelta(days=365)
 CLOCK_SLACK = timedelta(days=1)
 """A client works out the time to send at on its own clock, which may be wrong; the 365 days are not that exact."""
 
@@ -115,7 +115,7 @@ def _disagreement(document_id: str, document: _Document) -> str | None:
 
 
 def _far_ahead(created_at: datetime, at: datetime) -> bool:
-    return at - created_at > MAX_AHEAD + CLOCK_SLACK
+    return at - created_at > LONGEST_AHEAD + CLOCK_SLACK
 
 
 def _message(document: _Document) -> OutboxMessage:

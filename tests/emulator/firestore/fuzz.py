@@ -97,9 +97,9 @@ def _fill(rng: Random, message: Proto, descriptor: Descriptor, depth: int) -> No
         if oneof.fields and (oneof.name not in _SELDOM or rng.randint(0, 4) == 0):
             chosen[oneof.name] = rng.choice([*oneof.fields, *oneof.fields, None])
     for field in descriptor.fields:
-        oneof = field.containing_oneof
-        if oneof is not None and len(oneof.fields) > 1:
-            wanted = chosen.get(oneof.name) is field
+        group = field.containing_oneof
+        if group is not None and len(group.fields) > 1:
+            wanted = chosen.get(group.name) is field
         elif field.name in _ALWAYS:
             wanted = rng.randint(0, 39) > 0
         else:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from random import Random
 
@@ -132,32 +133,21 @@ def socket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Socket]:
     """A real server; whoever waits for a lock gives up at once, since here nobody is going to release one."""
     monkeypatch.setattr(transactions, "LOCK_WAIT_SECONDS", 0.0)
     with asyncio.Runner() as runner:
-        served = serve()
-        yield runner.run(anext(served)).with_runner(runner)
-        runner.run(close(served))
+        stack = AsyncExitStack()
+        backend = runner.run(serve(stack))
+        assert backend.address is not None
+        yield Socket(runner, backend, backend.address)
+        runner.run(stack.aclose())
 
 
-@dataclass
-class Served:
-    backend: Backend
-    address: str
-
-    def with_runner(self, runner: asyncio.Runner) -> Socket:
-        return Socket(runner, self.backend, self.address)
-
-
-async def serve() -> AsyncIterator[Served]:
+async def serve(stack: AsyncExitStack) -> Backend:
     emulator = FirestoreEmulator()
     await emulator.start()
+    stack.push_async_callback(emulator.stop)
     server = await Server.start(emulator.service, http=emulator.http_app)
-    async with aio.insecure_channel(server.address) as channel:
-        yield Served(Backend(Place("grpc", channel, server.address), project="p"), server.address)
-    await server.stop(grace_seconds=0)
-    await emulator.stop()
-
-
-async def close(served: AsyncIterator[Served]) -> None:
-    assert await anext(served, None) is None
+    stack.push_async_callback(server.stop, grace_seconds=0)
+    channel = await stack.enter_async_context(aio.insecure_channel(server.address))
+    return Backend(Place("grpc", channel, server.address), project="p")
 
 
 def test_random_and_broken_bytes_over_a_socket_are_answered_and_the_server_goes_on(socket: Socket) -> None:

@@ -18,7 +18,7 @@ from tests.emulator.firestore.support import DATABASE, examples
 
 # --- the definition, with nothing of the emulator in it
 
-TYPES = (type(None), bool, (int, float), Stamp, str, bytes, Ref, Geo, list, Vector, dict)
+TYPES: tuple[Any, ...] = (type(None), bool, (int, float), Stamp, str, bytes, Ref, Geo, list, Vector, dict)
 
 
 def rank(plain: Plain) -> int:
@@ -36,7 +36,7 @@ def compare(a: Plain, b: Plain) -> int:
             return sign(a, b)
         case int() | float():
             if a != a or b != b:
-                return (b != b) - (a != a)
+                return int(b != b) - int(a != a)
             return sign(a, b)
         case Stamp():
             return sign(tuple(a), tuple(b))
@@ -79,7 +79,7 @@ def zero_rank(number: float) -> tuple[float, float]:
 
 
 def sign(a: Any, b: Any) -> int:
-    return (a > b) - (a < b)
+    return int(a > b) - int(a < b)
 
 
 def key(plain: Plain) -> bytes:

@@ -124,7 +124,7 @@ bursts = st.lists(commits, max_size=3)
 
 
 @given(bursts, st.lists(bursts, max_size=5), st.lists(strategies.queries(), min_size=1, max_size=3))
-@examples(200)
+@examples(120)
 def test_at_each_marker_a_listener_holds_what_the_query_finds_at_that_time(
     before: list[Commit], story: list[list[Commit]], structured: list[Proto]
 ) -> None:

@@ -48,7 +48,7 @@ def hold_to_the_definition(engine: Engine, story: Story) -> int:
 
 
 @given(stories)
-@examples(250)
+@examples(200)
 def test_a_scan_finds_what_looking_at_every_document_finds(story: Story) -> None:
     engine = Engine()
     hold_to_the_definition(engine, story)

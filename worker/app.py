@@ -1,0 +1,100 @@
+"""The Cloud Run service: Cloud Tasks and Cloud Scheduler call it; what they ask for is done in `System`.
+
+Answers to Cloud Tasks: 200 means done, or in somebody else's hands; 503 means try again; a body that no retry can mend
+is logged and answered 200.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from worker import log, metrics
+from worker.auth import Allowed, CallerCheck, Forbidden, Unauthenticated
+from worker.errors import StoreUnavailable
+from worker.lane.engine import NotHeld
+from worker.store.lanes import LaneRef
+from worker.wiring import System
+
+MAX_BODY_BYTES = 64 * 1024
+
+
+class BadTask(ValueError):
+    """A body that retrying cannot mend."""
+
+
+def app(system: System, callers: CallerCheck) -> Starlette:
+    async def run_lane(body: dict[str, Any]) -> dict[str, Any]:
+        kind, key = body.get("kind"), body.get("key")
+        if not isinstance(kind, str) or not isinstance(key, str) or not key or "/" in key:
+            raise BadTask("a lane task needs a kind and a key")
+        if kind not in system.engine.handlers:
+            raise BadTask(f"there are no lanes of kind {kind[:40]!r}")
+        ran = await system.engine.run(LaneRef(kind, key))
+        return {"held": not isinstance(ran, NotHeld)}
+
+    async def sweep(body: dict[str, Any]) -> dict[str, Any]:
+        swept = await system.sweep.run()
+        metrics.sweep_find("lane", swept.lanes)
+        metrics.sweep_find("account", swept.accounts)
+        return {"lanes": swept.lanes, "accounts": swept.accounts}
+
+    async def health(request: Request) -> Response:
+        return PlainTextResponse("ok")
+
+    async def show_metrics(request: Request) -> Response:
+        return Response(metrics.as_text(), media_type=metrics.CONTENT_TYPE)
+
+    metrics.watch_lanes(lambda: system.engine.held, lambda: system.engine.waiting)
+    return Starlette(
+        routes=[
+            Route("/tasks/lane", _task(callers, run_lane), methods=["POST"]),
+            Route("/tasks/sweep", _task(callers, sweep), methods=["POST"]),
+            Route("/healthz", health),
+            Route("/metrics", show_metrics),
+        ]
+    )
+
+
+Work = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+
+
+def _task(callers: CallerCheck, work: Work) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        match await callers.check(request.headers.get("authorization")):
+            case Unauthenticated(reason=reason):
+                return JSONResponse({"error": reason}, status_code=401)
+            case Forbidden(reason=reason):
+                return JSONResponse({"error": reason}, status_code=403)
+            case Allowed():
+                pass
+        try:
+            return JSONResponse(await work(await _body(request)))
+        except BadTask as error:
+            log.bad_task(str(error))
+            return JSONResponse({"dropped": str(error)})
+        except StoreUnavailable as error:
+            return JSONResponse({"error": str(error)}, status_code=503)
+
+    return endpoint
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    data = b""
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > MAX_BODY_BYTES:
+            raise BadTask("the body is too large")
+    try:
+        body = json.loads(data or b"{}")
+    except ValueError:
+        raise BadTask("the body is not JSON") from None
+    if not isinstance(body, dict):
+        raise BadTask("the body is not an object")
+    return body

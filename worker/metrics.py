@@ -1,0 +1,72 @@
+"""Counters and gauges (OpenTelemetry), shown as Prometheus text. One wrapper: the rest of the program calls these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from opentelemetry.exporter.prometheus import PrometheusMetricReader
+from opentelemetry.metrics import CallbackOptions, Observation
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.resources import Resource
+from prometheus_client import CollectorRegistry, generate_latest
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+# A registry of our own: several systems may live in one process, as in tests.
+_registry = CollectorRegistry()
+_reader = PrometheusMetricReader(disable_target_info=True)
+_registry.register(_reader._collector)
+_provider = MeterProvider(metric_readers=[_reader], resource=Resource.get_empty())
+_meter = _provider.get_meter("outbox")
+
+_attempts = _meter.create_counter("outbox_attempts", description="Attempts that ended, by what became of them")
+_throttles = _meter.create_counter("outbox_throttles", description="Throttles by provider, by scope")
+_leases_lost = _meter.create_counter("outbox_leases_lost", description="Lanes lost to another holder")
+_sweep_finds = _meter.create_counter("outbox_sweep_finds", description="What the sweep had to wake, by kind")
+_receipts = _meter.create_counter("outbox_receipts", description="Receipts, by what they changed")
+_pace_waits = _meter.create_counter("outbox_pace_waits_seconds", unit="s", description="Time spent waiting for pace")
+_queue_age = _meter.create_histogram(
+    "outbox_queue_age_seconds", unit="s", description="From due to claimed, for each message claimed"
+)
+
+
+def attempt(became: str) -> None:
+    _attempts.add(1, {"became": became})
+
+
+def throttle(scope: str) -> None:
+    _throttles.add(1, {"scope": scope})
+
+
+def lease_lost() -> None:
+    _leases_lost.add(1)
+
+
+def sweep_find(kind: str, count: int) -> None:
+    if count:
+        _sweep_finds.add(count, {"kind": kind})
+
+
+def receipt(changed: str) -> None:
+    _receipts.add(1, {"changed": changed})
+
+
+def pace_wait(seconds: float) -> None:
+    _pace_waits.add(max(0.0, seconds))
+
+
+def queue_age(seconds: float) -> None:
+    _queue_age.record(max(0.0, seconds))
+
+
+def watch_lanes(held: Callable[[], int], waiting: Callable[[], int]) -> None:
+    """Gauges of this worker's own lanes."""
+
+    def observe(_: CallbackOptions) -> Iterable[Observation]:
+        return [Observation(held(), {"state": "held"}), Observation(waiting(), {"state": "waiting"})]
+
+    _meter.create_observable_gauge("outbox_lanes", [observe], description="Lanes in this worker, by state")
+
+
+def as_text() -> bytes:
+    return generate_latest(_registry)

@@ -1,0 +1,126 @@
+"""The worker as a process: HTTP for Cloud Tasks, or pulling ready lanes itself; and a clean stop for both.
+
+On SIGTERM: no new claims, what is in flight is finished and completed, lanes are released; then the process ends. Cloud
+Run gives ten seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import SystemRandom
+
+from worker.auth import GOOGLE_CERTS, CallerCheck
+from worker.clock import system_clock
+from worker.domain.lane import overdue
+from worker.errors import StoreUnavailable
+from worker.providers.credentials import credentials_from
+from worker.providers.parts import PartJitter
+from worker.providers.registry import ProviderSettings, providers
+from worker.settings import Settings
+from worker.store.lanes import LaneRef
+from worker.wake.tasks import CloudTasks
+from worker.wiring import System, assemble, firestore_client
+
+STOP_WITHIN_SECONDS = 9.0
+RECONNECT_SECONDS = 1.0
+
+
+@asynccontextmanager
+async def system_from_environment(settings: Settings) -> AsyncIterator[System]:
+    """Everything a process of ours needs, built inside the running loop and closed in the end."""
+    client = firestore_client(settings)
+    low, high = settings.part_jitter
+    registry = providers(
+        ProviderSettings(
+            simulated_url=os.environ.get("OUTBOX_SIMULATED_URL", "http://127.0.0.1:8083"),
+            part_jitter=PartJitter(shortest=low, longest=high),
+        ),
+        credentials=credentials_from(os.environ),
+    )
+    system = assemble(
+        settings,
+        client=client,
+        tasks=CloudTasks.connect(settings, system_clock),
+        providers=registry,
+        owner=owner_name(),
+        clock=system_clock,
+        random=SystemRandom(),
+    )
+    try:
+        yield system
+    finally:
+        await registry.close()
+        client.close()
+
+
+def owner_name() -> str:
+    """Different for each process, and telling: the revision or the host, and a random end."""
+    return f"{os.environ.get('K_REVISION') or socket.gethostname()}-{secrets.token_hex(4)}"
+
+
+def caller_check(settings: Settings) -> CallerCheck:
+    host = settings.tasks_emulator_host
+    return CallerCheck(
+        audience=settings.worker_url,
+        email=settings.service_account,
+        clock=system_clock,
+        certs_url=f"http://{host}/oidc/certs" if host else GOOGLE_CERTS,
+    )
+
+
+async def pull(system: System, stop: asyncio.Event) -> None:
+    """Follows ready lanes in the order in which they became ready, and sweeps by itself."""
+    running: dict[LaneRef, asyncio.Task[object]] = {}
+
+    def start(ref: LaneRef) -> None:
+        if ref not in running:
+            task = running[ref] = asyncio.create_task(system.engine.run(ref))
+            task.add_done_callback(lambda _: running.pop(ref, None))
+
+    async def follow() -> None:
+        while True:
+            try:
+                async for found in system.lanes.ready():
+                    for ref, _ in sorted(found, key=lambda item: (item[1].ready_at or system.clock(), str(item[0]))):
+                        start(ref)
+            except StoreUnavailable:
+                await asyncio.sleep(RECONNECT_SECONDS)
+
+    async def sweep() -> None:
+        while True:
+            try:
+                await system.sweep.run()
+                now = system.clock()
+                for ref, lane in await system.lanes.overdue(now, 300):
+                    if overdue(lane, now, now - now):
+                        start(ref)
+            except StoreUnavailable:
+                pass
+            await asyncio.sleep(system.settings.sweep_seconds)
+
+    following, sweeping = asyncio.create_task(follow()), asyncio.create_task(sweep())
+    await stop.wait()
+    following.cancel()
+    sweeping.cancel()
+    await asyncio.gather(following, sweeping, return_exceptions=True)
+    await stopped(system)
+
+
+async def stopped(system: System) -> None:
+    try:
+        async with asyncio.timeout(STOP_WITHIN_SECONDS):
+            await system.engine.stop()
+    except TimeoutError:
+        return  # what is still in flight is settled by whoever takes over
+
+
+def on_signals(stop: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
