@@ -28,6 +28,8 @@ class EmulatorSettings:
     functions: str | None = None
     """HOST:PORT that Firestore events are delivered to."""
     queues: Sequence[str] = ()
+    tasks_only: bool = False
+    """Where Firestore is somebody else's."""
 
 
 class EmulatorStack:
@@ -36,11 +38,12 @@ class EmulatorStack:
     def __init__(self, settings: EmulatorSettings) -> None:
         self._settings = settings
         self._servers: list[Server] = []
-        self._firestore = FirestoreEmulator(settings.data, indexes=settings.indexes, functions=settings.functions)
+        self._firestore = None if settings.tasks_only else _firestore(settings)
         try:
             self._tasks = TasksEmulator(settings.data, queues=settings.queues)
         except BaseException:
-            self._firestore.engine.close()
+            if self._firestore is not None:
+                self._firestore.engine.close()
             raise
         self.firestore_address = ""
         self.tasks_address = ""
@@ -48,16 +51,18 @@ class EmulatorStack:
     async def __aenter__(self) -> EmulatorStack:
         settings = self._settings
         try:
-            await self._firestore.start()
+            if self._firestore is not None:
+                await self._firestore.start()
+                firestore = await _serve(self._firestore, settings.firestore_port, "--firestore-port")
+                self._servers.append(firestore)
+                self.firestore_address = firestore.address
             await self._tasks.start()
-            firestore = await _serve(self._firestore, settings.firestore_port, "--firestore-port")
-            self._servers.append(firestore)
             tasks = await _serve(self._tasks, settings.tasks_port, "--tasks-port")
             self._servers.append(tasks)
+            self.tasks_address = tasks.address
         except BaseException:
             await self._stop()
             raise
-        self.firestore_address, self.tasks_address = firestore.address, tasks.address
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -67,7 +72,12 @@ class EmulatorStack:
         for server in self._servers:
             await server.stop()
         await self._tasks.stop()
-        await self._firestore.stop()
+        if self._firestore is not None:
+            await self._firestore.stop()
+
+
+def _firestore(settings: EmulatorSettings) -> FirestoreEmulator:
+    return FirestoreEmulator(settings.data, indexes=settings.indexes, functions=settings.functions)
 
 
 async def _serve(emulator: FirestoreEmulator | TasksEmulator, port: int, option: str) -> Server:

@@ -23,6 +23,9 @@ _attempts = _meter.create_counter("outbox_attempts", description="Attempts that 
 _throttles = _meter.create_counter("outbox_throttles", description="Throttles by provider, by scope")
 _leases_lost = _meter.create_counter("outbox_leases_lost", description="Lanes lost to another holder")
 _sweep_finds = _meter.create_counter("outbox_sweep_finds", description="What the sweep had to wake, by kind")
+_firestore = _meter.create_counter(
+    "outbox_firestore_operations", description="Documents read and written, as they are billed"
+)
 _receipts = _meter.create_counter("outbox_receipts", description="Receipts, by what they changed")
 _pace_waits = _meter.create_counter("outbox_pace_waits_seconds", unit="s", description="Time spent waiting for pace")
 _queue_age = _meter.create_histogram(
@@ -45,6 +48,10 @@ def lease_lost() -> None:
 def sweep_find(kind: str, count: int) -> None:
     if count:
         _sweep_finds.add(count, {"kind": kind})
+
+
+def firestore(kind: str, count: int) -> None:
+    _firestore.add(count, {"kind": kind})
 
 
 def receipt(changed: str) -> None:

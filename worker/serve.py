@@ -11,14 +11,14 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from random import SystemRandom
 
 from worker.auth import GOOGLE_CERTS, CallerCheck
 from worker.clock import system_clock
 from worker.domain.lane import overdue
-from worker.errors import StoreUnavailable
+from worker.errors import OutboxError, StoreUnavailable
 from worker.providers.credentials import credentials_from
 from worker.providers.parts import PartJitter
 from worker.providers.registry import ProviderSettings, providers
@@ -72,6 +72,55 @@ def caller_check(settings: Settings) -> CallerCheck:
         clock=system_clock,
         certs_url=f"http://{host}/oidc/certs" if host else GOOGLE_CERTS,
     )
+
+
+async def serve_http(settings: Settings, host: str, port: int) -> None:
+    """Until SIGTERM or SIGINT."""
+    import uvicorn
+
+    from worker.app import app
+
+    stop = asyncio.Event()
+    async with system_from_environment(settings) as system:
+
+        class Server(uvicorn.Server):
+            """Our own order of stopping: lanes first, while HTTP still answers, then HTTP."""
+
+            @contextmanager
+            def capture_signals(self) -> Iterator[None]:
+                yield
+
+        config = uvicorn.Config(
+            app(system, caller_check(settings)),
+            host=host,
+            port=port,
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=1,
+        )
+        server = Server(config)
+        serving = asyncio.create_task(server.serve())
+        while not server.started and not serving.done():  # noqa: ASYNC110 - uvicorn offers no event
+            await asyncio.sleep(0.005)
+        if serving.done():
+            await serving
+            raise OutboxError(f"port {port} on {host} cannot be used; choose another with --port")
+        on_signals(stop)
+        print(f"ready  http://{host}:{server.servers[0].sockets[0].getsockname()[1]}", flush=True)
+        await stop.wait()
+        await stopped(system)
+        server.should_exit = True
+        await serving
+
+
+async def serve_pull(settings: Settings) -> None:
+    stop = asyncio.Event()
+    on_signals(stop)
+    async with system_from_environment(settings) as system:
+        print("ready  pulling", flush=True)
+        await pull(system, stop)
 
 
 async def pull(system: System, stop: asyncio.Event) -> None:

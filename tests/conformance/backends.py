@@ -76,6 +76,7 @@ class Backend:
     """One test's database on one of the Firestores."""
 
     def __init__(self, place: Place, project: str | None = None) -> None:
+        self.place = place
         self.kind = place.kind
         self.channel = place.channel
         self.address = place.address

@@ -68,7 +68,11 @@ class Listener:
         while True:
             message = await self.message()
             if _is_moment(message) and target in self.current:
-                return {path: self._shown[target][path] for path in sorted(self._shown[target])}
+                return self.view(target)
+
+    def view(self, target: int) -> View:
+        """What this target shows now, by name; consistent just after `snapshot` of whatever target."""
+        return {path: self._shown[target][path] for path in sorted(self._shown[target])}
 
     async def until(self, wanted: Callable[[View], bool], target: int = 2) -> View:
         """The first consistent view of which this holds. Waits no longer than the test's patience."""

@@ -172,5 +172,14 @@ class Reads:
 Step = Commit | BatchWrite | Transaction | Reads
 Case = tuple[Step, ...]
 
+
+@dataclass(frozen=True)
+class Watch:
+    """A query that is listened to while commits are made."""
+
+    query: Query
+    commits: tuple[Commit, ...]
+
+
 LONG_AGO = Stamp(5)
 AHEAD = Stamp(2**33)

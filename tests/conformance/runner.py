@@ -220,14 +220,14 @@ class Runner:
                 return str(list((await self._backend.call("ListCollectionIds", request)).collection_ids))
 
     async def _query(self, read: Query) -> str:
-        answers = await self._backend.run(self._structured(read), parent=read.parent, **self._at(read.at))
+        answers = await self._backend.run(self.structured(read), parent=read.parent, **self._at(read.at))
         last = answers[-1]
         found = [self._document(answer.document) for answer in answers if answer.HasField("document")]
         return f"{found} done={last.done}"
 
     async def _aggregate(self, read: Aggregate) -> str:
         request = REQUESTS["RunAggregationQuery"](parent=self._parent(read.query.parent))
-        request.structured_aggregation_query.structured_query.CopyFrom(self._structured(read.query))
+        request.structured_aggregation_query.structured_query.CopyFrom(self.structured(read.query))
         for index, (kind, path) in enumerate(read.kinds):
             entry = request.structured_aggregation_query.aggregations.add(alias=f"a{index}")
             if kind == "count":
@@ -275,7 +275,7 @@ class Runner:
         # Whether a full last page is followed by an empty one is the server's choice.
         return str([page for page in pages if page])
 
-    def _structured(self, read: Query) -> Proto:
+    def structured(self, read: Query) -> Proto:
         return query(
             read.collection,
             self._condition(read.condition) if read.condition is not None else None,

@@ -10,7 +10,7 @@ import asyncio
 import os
 import secrets
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, note, settings
 
 from emulator.firestore.emulator import FirestoreEmulator
 from emulator.rpc.inprocess import InProcessChannel
@@ -44,6 +44,7 @@ async def test_random_operations_are_answered_as_by_googles_emulator(
         ours = Runner(Backend(Place("inprocess", InProcessChannel([emulator.service]), None), project))
         tally.differential_cases += 1
         for number, step in enumerate(case):
+            note(f"step {number}: {step}")
             expected, answered = await asyncio.gather(googles.run(step), ours.run(step))
             operations = step.reads if isinstance(step, Reads) else (step,)
             tally.differential_answers += len(operations)

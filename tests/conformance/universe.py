@@ -40,6 +40,7 @@ from tests.conformance.operations import (
     Remove,
     Step,
     Transaction,
+    Watch,
     Written,
 )
 from tests.conformance.wire import Geo, Plain, Stamp, Vector
@@ -333,4 +334,16 @@ def _first(random: Source) -> Put:
     return Put(_path(random), _fields(random))
 
 
-cases: st.SearchStrategy[Case] = st.binary(min_size=_Plan.LENGTH, max_size=_Plan.LENGTH).map(_build)
+def _build_watch(data: bytes) -> Watch:
+    plan = _Plan(data)
+    first = Commit(tuple(map(_first, plan.sources(plan.number(4, MOST_DOCUMENTS), MOST_DOCUMENTS))))
+    [asked] = plan.sources(1, 1)
+    commits = []
+    for _ in range(plan.number(1, MOST_TURNS)):
+        commits.append(Commit(tuple(map(_written, plan.sources(plan.number(1, MOST_WRITES), MOST_WRITES)))))
+    return Watch(replace(_query(asked), parent="", at=None), (first, *commits))
+
+
+_bytes = st.binary(min_size=_Plan.LENGTH, max_size=_Plan.LENGTH)
+cases: st.SearchStrategy[Case] = _bytes.map(_build)
+watches: st.SearchStrategy[Watch] = _bytes.map(_build_watch)

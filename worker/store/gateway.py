@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import grpc
 from google.cloud.firestore import AsyncClient
 
+from worker import metrics
 from worker.errors import StoreUnavailable
 from worker.store import protos
 from worker.store.protos import Proto
@@ -195,7 +196,9 @@ class Gateway:
                     found[snapshot.path] = snapshot
             return found
 
-        return await self._reading(read)
+        found = await self._reading(read)
+        metrics.firestore("read", len(paths))  # a document that is missing is billed too
+        return found
 
     async def find(self, query: Find) -> list[Snapshot]:
         request = protos.RunQueryRequest()
@@ -208,7 +211,9 @@ class Gateway:
                 if answer.HasField("document")
             ]
 
-        return await self._reading(read)
+        found = await self._reading(read)
+        metrics.firestore("read", max(1, len(found)))
+        return found
 
     async def count(self, query: Find) -> int:
         request = protos.RunAggregationQueryRequest()
@@ -287,6 +292,7 @@ class Gateway:
                     raise StoreUnavailable(f"Firestore did not take a commit: {code.name} {error.details()}") from error
                 await self._pause(attempt)
             else:
+                metrics.firestore("write", len(writes))
                 return Committed(tuple((r.update_time.seconds, r.update_time.nanos) for r in answer.write_results))
         raise AssertionError("the last try returns or raises")
 

@@ -1,0 +1,202 @@
+"""The whole product on this machine, each part a process: Firestore, Cloud Tasks, functions, workers, a provider.
+
+Nothing of it is a stand-in for our own code: events, tasks, tokens and webhooks travel as in production.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+import httpx
+from google.api_core.exceptions import GoogleAPICallError
+from google.cloud import tasks_v2
+from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcAsyncIOTransport
+
+from emulator.functions_host import OUTBOX_TRIGGER
+from emulator.official import OfficialEmulator
+from emulator.processes import ManagedProcess
+from emulator.providers.simulator import DEFAULT_SECRET
+from emulator.stack import HOST, CannotStart
+
+PROJECT = "demo-outbox"
+QUEUE = f"projects/{PROJECT}/locations/us-central1/queues/outbox-lanes"
+SERVICE_ACCOUNT = f"outbox-tasks@{PROJECT}.iam.gserviceaccount.com"
+TRIGGER = {
+    "eventType": "google.cloud.firestore.document.v1.created",
+    "database": "(default)",
+    "namespace": "(default)",
+    "document": {"value": "outbox/{requestId}", "matchType": "PATH_PATTERN"},
+}
+OPTIONS = {
+    "firestore": "--firestore-port",
+    "tasks": "--tasks-port",
+    "functions": "--functions-port",
+    "worker": "--worker-port",
+    "provider": "--provider-port",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DevSettings:
+    """Ports of 0 are free ones."""
+
+    firestore_port: int = 8080
+    tasks_port: int = 8123
+    functions_port: int = 8081
+    worker_port: int = 8082
+    provider_port: int = 8083
+    data: Path | None = None
+    """A directory; None keeps everything in memory."""
+    indexes: Path | None = None
+    official: bool = False
+    """Google's Firestore emulator instead of ours."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Settings of functions and workers."""
+    sweep_seconds: float = 60.0
+
+
+class DevStack:
+    """`async with DevStack(settings) as stack`: all of it answers from the first line to the last."""
+
+    def __init__(self, settings: DevSettings) -> None:
+        self.settings = settings
+        self._exit = contextlib.AsyncExitStack()
+        self.ports: dict[str, int] = {}
+        self.processes: dict[str, ManagedProcess] = {}
+        self._logs = Path()
+
+    @property
+    def firestore(self) -> str:
+        return f"{HOST}:{self.ports['firestore']}"
+
+    @property
+    def tasks(self) -> str:
+        return f"{HOST}:{self.ports['tasks']}"
+
+    @property
+    def worker_url(self) -> str:
+        return f"http://{HOST}:{self.ports['worker']}"
+
+    @property
+    def provider_url(self) -> str:
+        return f"http://{HOST}:{self.ports['provider']}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a program needs to find the stack."""
+        return {
+            "FIRESTORE_EMULATOR_HOST": self.firestore,
+            "GOOGLE_CLOUD_PROJECT": PROJECT,
+            "OUTBOX_PROJECT": PROJECT,
+            "OUTBOX_TASKS_EMULATOR_HOST": self.tasks,
+            "OUTBOX_WORKER_URL": self.worker_url,
+            "OUTBOX_SERVICE_ACCOUNT": SERVICE_ACCOUNT,
+            "OUTBOX_SIMULATED_URL": self.provider_url,
+            "OUTBOX_CREDENTIALS": json.dumps({"*": {"webhookSecret": DEFAULT_SECRET, "token": "local"}}),
+            **self.settings.environment,
+        }
+
+    async def __aenter__(self) -> DevStack:
+        try:
+            self._choose_ports()
+            self._logs = Path(self._exit.enter_context(tempfile.TemporaryDirectory(prefix="outbox-logs-")))
+            await self._start_google()
+            await self.start("functions", ["emulator.serve_app", "functions", str(self.ports["functions"])])
+            await self.start("worker", ["worker.cli", "worker", "--port", str(self.ports["worker"])])
+            await self._register_trigger()
+            sweeper = asyncio.create_task(self._sweep())
+            self._exit.callback(sweeper.cancel)
+        except BaseException:
+            await self._stop()
+            raise
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._stop()
+
+    async def _stop(self) -> None:
+        for name in ("worker", "functions", "provider", "google"):
+            for process in [p for key, p in self.processes.items() if key.startswith(name)]:
+                await process.stop()
+        await self._exit.aclose()
+
+    def _choose_ports(self) -> None:
+        wanted = {
+            "firestore": self.settings.firestore_port,
+            "tasks": self.settings.tasks_port,
+            "functions": self.settings.functions_port,
+            "worker": self.settings.worker_port,
+            "provider": self.settings.provider_port,
+        }
+        held = []
+        try:
+            for name, port in wanted.items():
+                listener = socket.socket()
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                held.append(listener)
+                try:
+                    listener.bind((HOST, port))
+                except OSError:
+                    raise CannotStart(
+                        f"port {port} on {HOST} is taken; choose another with {OPTIONS[name]} (0 takes a free one)"
+                    ) from None
+                self.ports[name] = listener.getsockname()[1]
+        finally:
+            for listener in held:
+                listener.close()
+
+    async def _start_google(self) -> None:
+        functions = f"{HOST}:{self.ports['functions']}"
+        arguments = ["worker.cli", "emulator", "--tasks-port", str(self.ports["tasks"]), "--queue", QUEUE]
+        if self.settings.official:
+            emulator = await asyncio.to_thread(
+                OfficialEmulator.start, port=self.ports["firestore"], functions_emulator=functions
+            )
+            self._exit.callback(emulator.stop)
+            arguments += ["--tasks-only"]
+        else:
+            arguments += ["--firestore-port", str(self.ports["firestore"]), "--functions", functions]
+            if self.settings.indexes is not None:
+                arguments += ["--indexes", str(self.settings.indexes)]
+        if self.settings.data is not None:
+            arguments += ["--data", str(self.settings.data)]
+        await self.start("google", arguments)
+        provider = ["emulator.providers", "--port", str(self.ports["provider"])]
+        provider += ["--webhook", f"http://{functions}/{{provider}}/{{accountId}}"]
+        if self.settings.data is not None:
+            provider += ["--data", str(self.settings.data / "provider-calls.jsonl")]
+        await self.start("provider", provider)
+
+    async def start(self, name: str, arguments: list[str]) -> ManagedProcess:
+        process = ManagedProcess(name, arguments, self.environment, self._logs / f"{name}.log")
+        self.processes[name] = process
+        await process.start()
+        return process
+
+    def log_of(self, name: str) -> str:
+        return (self._logs / f"{name}.log").read_text(errors="replace")
+
+    async def _register_trigger(self) -> None:
+        url = f"http://{self.firestore}/emulator/v1/projects/{PROJECT}/eventarcTrigger"
+        async with httpx.AsyncClient(trust_env=False) as client:
+            answer = await client.post(url, params={"eventarcTriggerId": OUTBOX_TRIGGER}, json=TRIGGER)
+            answer.raise_for_status()
+
+    async def _sweep(self) -> None:
+        """Cloud Scheduler's part: a call of the sweep, each minute."""
+        channel = grpc.aio.insecure_channel(self.tasks)
+        client = tasks_v2.CloudTasksAsyncClient(transport=CloudTasksGrpcAsyncIOTransport(channel=channel))
+        token = tasks_v2.OidcToken(service_account_email=SERVICE_ACCOUNT, audience=self.worker_url)
+        request = tasks_v2.HttpRequest(url=f"{self.worker_url}/tasks/sweep", body=b"{}", oidc_token=token)
+        while True:
+            await asyncio.sleep(self.settings.sweep_seconds)
+            with contextlib.suppress(GoogleAPICallError):  # down for a moment: the next minute comes
+                await client.create_task(parent=QUEUE, task=tasks_v2.Task(http_request=request))

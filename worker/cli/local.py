@@ -1,0 +1,197 @@
+"""Commands that run things here: emulator, dev, demo, worker, sim."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from worker.cli.say import Json, console, fail, run
+
+Port = Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(emulator)
+    app.command()(dev)
+    app.command()(demo)
+    app.command()(worker)
+    app.command()(sim)
+
+
+def emulator(
+    firestore_port: Annotated[int, typer.Option(min=0, max=65535, help="Firestore's port; 0 takes a free one.")] = 8080,
+    tasks_port: Annotated[int, typer.Option(min=0, max=65535, help="Cloud Tasks' port; 0 takes a free one.")] = 8123,
+    data: Annotated[
+        Path | None, typer.Option(file_okay=False, help="Keep everything in this directory. Without it: in memory.")
+    ] = None,
+    indexes: Annotated[
+        Path | None,
+        typer.Option(help="A firestore.indexes.json: queries that production would refuse are refused."),
+    ] = None,
+    functions: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Where Firestore events of registered triggers go.")
+    ] = None,
+    queue: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="A queue that shall exist: projects/P/locations/L/queues/Q. May be repeated."
+        ),
+    ] = None,
+    tasks_only: Annotated[bool, typer.Option("--tasks-only", help="No Firestore: somebody else's is used.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Firestore and Cloud Tasks on this machine, for any project, until Ctrl-C."""
+    # Imported here: `outbox --help` should not load two emulators.
+    from emulator.database import DatabaseUnusable
+    from emulator.firestore.indexes import IndexFileError
+    from emulator.rpc.errors import RpcError
+    from emulator.stack import CannotStart, EmulatorSettings, EmulatorStack
+    from worker.serve import on_signals
+
+    if functions is not None and not re.fullmatch(r"[^\s/:]+:\d{1,5}", functions):
+        raise typer.BadParameter("must be HOST:PORT, such as 127.0.0.1:8081", param_hint="--functions")
+    settings = EmulatorSettings(
+        firestore_port=firestore_port,
+        tasks_port=tasks_port,
+        data=data,
+        indexes=indexes,
+        functions=functions,
+        queues=queue or (),
+        tasks_only=tasks_only,
+    )
+
+    async def serve() -> None:
+        stop = asyncio.Event()
+        on_signals(stop)
+        async with EmulatorStack(settings) as stack:
+            addresses = {
+                "FIRESTORE_EMULATOR_HOST": stack.firestore_address,
+                "CLOUD_TASKS_EMULATOR_HOST": stack.tasks_address,
+            }
+            _announce({name: address for name, address in addresses.items() if address}, as_json)
+            await stop.wait()
+
+    try:
+        run(serve())
+    except (CannotStart, DatabaseUnusable, IndexFileError) as error:
+        fail(str(error))
+    except RpcError as error:
+        fail(error.message)
+
+
+def dev(
+    firestore_port: Port = 8080,
+    tasks_port: Port = 8123,
+    functions_port: Port = 8081,
+    worker_port: Port = 8082,
+    provider_port: Port = 8083,
+    data: Annotated[
+        Path | None, typer.Option(file_okay=False, help="Keep everything in this directory. Without it: in memory.")
+    ] = None,
+    indexes: Annotated[Path | None, typer.Option(help="A firestore.indexes.json to hold queries to.")] = None,
+    official: Annotated[bool, typer.Option("--official", help="Google's Firestore emulator instead of ours.")] = False,
+    as_json: Json = False,
+) -> None:
+    """The whole product on this machine until Ctrl-C: Firestore, Cloud Tasks, functions, worker, a provider."""
+    from emulator.dev import DevSettings, DevStack
+    from emulator.official import EmulatorFailed, EmulatorMissing
+    from emulator.processes import ProcessFailed
+    from emulator.stack import CannotStart
+    from worker.serve import on_signals
+
+    settings = DevSettings(
+        firestore_port=firestore_port,
+        tasks_port=tasks_port,
+        functions_port=functions_port,
+        worker_port=worker_port,
+        provider_port=provider_port,
+        data=data,
+        indexes=indexes,
+        official=official,
+    )
+
+    async def serve() -> None:
+        stop = asyncio.Event()
+        on_signals(stop)
+        async with DevStack(settings) as stack:
+            addresses = {
+                "FIRESTORE_EMULATOR_HOST": stack.firestore,
+                "CLOUD_TASKS_EMULATOR_HOST": stack.tasks,
+                "functions": f"http://127.0.0.1:{stack.ports['functions']}",
+                "worker": stack.worker_url,
+                "provider": stack.provider_url,
+            }
+            _announce(addresses, as_json)
+            await stop.wait()
+
+    try:
+        run(serve())
+    except (CannotStart, ProcessFailed, EmulatorMissing, EmulatorFailed) as error:
+        fail(str(error))
+
+
+def demo(
+    messages: Annotated[int, typer.Option(min=1, max=100_000, help="How many messages to send.")] = 1000,
+    accounts: Annotated[int, typer.Option(min=1, max=100, help="Over how many accounts.")] = 5,
+    official: Annotated[bool, typer.Option("--official", help="Google's Firestore emulator instead of ours.")] = False,
+    as_json: Json = False,
+) -> None:
+    """A scripted run that ends by itself: messages through a faulty provider, and what became of them."""
+    from emulator.official import EmulatorFailed, EmulatorMissing
+    from emulator.processes import ProcessFailed
+    from emulator.stack import CannotStart
+    from worker.cli.demo import run_demo
+
+    try:
+        if not run(run_demo(messages=messages, accounts=accounts, official=official, as_json=as_json)):
+            raise typer.Exit(1)
+    except (CannotStart, ProcessFailed, EmulatorMissing, EmulatorFailed) as error:
+        fail(str(error))
+
+
+def worker(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Where Cloud Tasks finds it; PORT by default.")] = int(
+        os.environ.get("PORT", "8082")
+    ),
+    host: Annotated[str, typer.Option(help="0.0.0.0 in a container.")] = os.environ.get("OUTBOX_HOST", "127.0.0.1"),
+    pull: Annotated[bool, typer.Option("--pull", help="No HTTP: follow ready lanes by a listener.")] = False,
+) -> None:
+    """The Cloud Run service, or with --pull an always-on worker."""
+    from worker import log
+    from worker.serve import serve_http, serve_pull
+    from worker.settings import Settings
+
+    log.configure(os.environ.get("OUTBOX_LOG_LEVEL", "INFO"))
+
+    async def serve() -> None:
+        settings = Settings.from_environment(os.environ)
+        await (serve_pull(settings) if pull else serve_http(settings, host, port))
+
+    run(serve())
+
+
+def sim(
+    seeds: Annotated[int, typer.Option(min=1, help="How many worlds to run.")] = 100,
+    seed: Annotated[int | None, typer.Option(help="Replay this one.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = os.cpu_count() or 1,
+    as_json: Json = False,
+) -> None:
+    """Simulated worlds in virtual time, with crashes and lost messages; the auditor checks each."""
+    from emulator.simulation.command import simulate
+
+    if not simulate(first=seed or 0, count=1 if seed is not None else seeds, jobs=jobs, as_json=as_json):
+        raise typer.Exit(1)
+
+
+def _announce(addresses: dict[str, str], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(addresses), flush=True)
+    else:
+        console.out("ready  " + "  ".join(f"{name}={address}" for name, address in addresses.items()))
+        console.file.flush()

@@ -1,0 +1,103 @@
+"""Commands about accounts and lanes: pause, resume, lanes, audit."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from worker.cli.say import Json, console, fail, show_json, show_table
+from worker.cli.system import with_system
+from worker.domain.account import AccountStatus
+from worker.outbox.trigger import lane_of
+from worker.wiring import System
+
+AccountId = Annotated[str, typer.Argument(metavar="ACCOUNT", help="The accountId.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(pause)
+    app.command()(resume)
+    app.command()(lanes)
+    app.command()(audit)
+
+
+def pause(account: AccountId, as_json: Json = False) -> None:
+    """Stop sending for an account. Its messages stay queued."""
+    _set(account, AccountStatus.PAUSED, as_json)
+
+
+def resume(account: AccountId, as_json: Json = False) -> None:
+    """Send again for an account that was paused or parked."""
+    _set(account, AccountStatus.ACTIVE, as_json)
+
+
+def _set(account: str, status: AccountStatus, as_json: bool) -> None:
+    async def work(system: System) -> bool:
+        if not await system.accounts.set_status(account, status):
+            return False
+        if status is AccountStatus.ACTIVE:
+            await _resumed_lane(system, account)
+        return True
+
+    if not with_system(work):
+        fail(f"there is no account {account}")
+    if as_json:
+        show_json({"accountId": account, "status": status.value})
+    else:
+        console.print(f"{account}  {status.value}")
+
+
+async def _resumed_lane(system: System, account: str) -> None:
+    ref = lane_of(account)
+    while True:
+        stored = await system.lanes.read(ref)
+        if await system.lanes.write(ref, stored.lane.resumed(now=system.clock()), stored) is not None:
+            break
+    await system.waker.wake(ref)
+
+
+def lanes(as_json: Json = False) -> None:
+    """All lanes: who holds them, and what they wait for."""
+
+    async def work(system: System) -> list[dict[str, Any]]:
+        return [
+            {
+                "lane": str(ref),
+                "state": lane.state.value,
+                "owner": lane.owner,
+                "leaseUntil": lane.lease_until,
+                "readyAt": lane.ready_at,
+                "nextDueAt": lane.next_due_at,
+                "pausedUntil": lane.paused_until,
+                "rateFactor": round(lane.rate_factor, 3),
+                "holds": len(lane.holds),
+            }
+            for ref, lane in await system.lanes.all()
+        ]
+
+    found = with_system(work)
+    if as_json:
+        show_json(found)
+    else:
+        columns = ["lane", "state", "owner", "leaseUntil", "readyAt", "nextDueAt", "pausedUntil", "rateFactor", "holds"]
+        show_table(columns, [[row[name] for name in columns] for row in found], "there are no lanes")
+
+
+def audit(as_json: Json = False) -> None:
+    """Check the invariants on what is stored. Exit status 1 if one is broken."""
+    from worker.audit import audit as check
+
+    async def work(system: System) -> list[str]:
+        return [str(finding) for finding in await check(system.gateway, now=system.clock())]
+
+    findings = with_system(work)
+    if as_json:
+        show_json({"broken": findings})
+    elif findings:
+        for finding in findings:
+            console.print(finding, markup=False)
+    else:
+        console.print("every invariant holds")
+    if findings:
+        raise typer.Exit(1)

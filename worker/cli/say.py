@@ -1,0 +1,81 @@
+"""How commands speak: tables and colours for people, JSON for machines, one sentence and status 1 when it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Coroutine, Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, NoReturn, TypeVar
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+T = TypeVar("T")
+
+console = Console(highlight=False)
+"""Colours are off by themselves where the output is no terminal."""
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON document, for machines.")]
+
+
+def fail(message: str) -> NoReturn:
+    print(f"outbox: {message}", file=sys.stderr)
+    raise typer.Exit(1)
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Runs a command's work; what went wrong outside of us becomes a sentence."""
+    from google.api_core.exceptions import GoogleAPICallError
+    from google.auth.exceptions import GoogleAuthError
+    from grpc.aio import AioRpcError
+
+    from worker.errors import OutboxError
+    from worker.settings import BadSettings
+
+    try:
+        return asyncio.run(work)
+    except (OutboxError, BadSettings) as error:
+        fail(str(error))
+    except (GoogleAPICallError, GoogleAuthError) as error:
+        fail(f"Google said no: {error}")
+    except AioRpcError as error:
+        fail(f"Firestore said no: {error.code().name} {error.details()}")
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def show_json(value: Any) -> None:
+    print(json.dumps(value, indent=2, default=_plain, ensure_ascii=False))
+
+
+def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], empty: str) -> None:
+    if not rows:
+        console.print(empty)
+        return
+    table = Table(*columns, box=None, header_style="bold", pad_edge=False)
+    for row in rows:
+        table.add_row(*(_text(cell) for cell in row))
+    console.print(table)
+
+
+def show_fields(fields: Mapping[str, Any]) -> None:
+    width = max((len(name) for name in fields), default=0)
+    for name, value in fields.items():
+        console.print(f"[bold]{name.ljust(width)}[/bold]  {_text(value)}", markup=True)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, datetime):
+        return value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    if isinstance(value, Mapping | list | tuple):
+        return json.dumps(value, default=_plain, ensure_ascii=False)
+    return str(value)
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
