@@ -206,23 +206,24 @@ def parse_query(parent: Location, query: Proto, aggregated: frozenset[FieldPath]
     if query.HasField("find_nearest"):
         raise unimplemented("Nearest-neighbour search (find_nearest) is not supported by this emulator.")
     collection_id, descendants = _collection(query)
-    alternatives = _alternatives(query, parent)
-    orders, explicit = _orders(query, alternatives)
-    _check_scope(parent, collection_id, descendants, orders, alternatives)
+    written = _alternatives(query, parent)
+    orders, explicit = _orders(query, written)
+    _check_scope(parent, collection_id, descendants, orders, written, aggregated)
     if query.offset < 0:
         raise invalid_argument("offset is negative")
     if query.HasField("limit") and query.limit.value < 0:
         raise invalid_argument("limit is negative")
     start = _cursor(query.start_at, orders, explicit, parent) if query.HasField("start_at") else None
     end = _cursor(query.end_at, orders, explicit, parent) if query.HasField("end_at") else None
-    _check_scan_direction(orders, alternatives)
-    if collection_id is not None:
-        orders = _with_aggregated(orders, aggregated, explicit, alternatives)
+    _check_scan_direction(orders, written)
+    if collection_id is not None or explicit:
+        orders = _with_aggregated(orders, aggregated, explicit, written)
     return Query(
         parent=parent,
         collection_id=collection_id,
         descendants=descendants,
-        alternatives=alternatives,
+        # What no document can satisfy counts for the checks above, and for nothing else.
+        alternatives=tuple(one for one in written if not any(predicate.op is Op.NEVER for predicate in one)),
         orders=orders,
         explicit_orders=explicit,
         start=start,
@@ -266,9 +267,8 @@ def _alternatives(query: Proto, parent: Location) -> tuple[Conjunction, ...]:
         # A comparison with null or NaN counts as the operator it was written with.
         if sum(predicate.contains for predicate in alternative) > 1:
             raise invalid_argument("A maximum of 1 'ARRAY_CONTAINS' filter is allowed per disjunction.")
-    # Set semantics: an alternative that stands twice would give its documents twice. One that no document can satisfy
-    # is gone, with all that it would have meant for order and index.
-    return tuple(one for one in dict.fromkeys(found) if not any(predicate.op is Op.NEVER for predicate in one))
+    # Set semantics: an alternative that stands twice would give its documents twice.
+    return tuple(dict.fromkeys(found))
 
 
 def _check_operators(where: Proto) -> None:
@@ -349,7 +349,7 @@ def _field_filter(node: Proto, parent: Location) -> list[Conjunction]:
             raise invalid_argument("the name __key__ is reserved")
         return [(Predicate(path, Op.NEVER if empty else Op.CONTAINS, key, contains=True),)]
     if name == "NOT_EQUAL":
-        return [(_not_equal(path, value, key),)]
+        return [(_not_equal(path, value, key, Op.NEVER),)]
     if name in _RANGES:
         return [(Predicate(path, Op.NEVER if empty else _RANGES[name], key),)]
     raise invalid_argument("A field filter needs an operator.")
@@ -366,7 +366,7 @@ def _list_filter(path: FieldPath, name: str, value: Proto, parent: Location) -> 
         raise invalid_argument(f"'{name}' supports up to {most} comparison values.")
     compared = [(element, _compared_key(path, element, parent)) for element in elements]
     if name == "NOT_IN":
-        return [tuple(_not_equal(path, element, key) for element, key in compared)]
+        return [tuple(_not_equal(path, element, key, Op.UNDEFINED) for element, key in compared)]
     if name == "ARRAY_CONTAINS_ANY" and path == NAME_PATH:
         raise invalid_argument("the name __key__ is reserved")
     op = Op.EQUAL if name == "IN" else Op.CONTAINS
@@ -376,11 +376,12 @@ def _list_filter(path: FieldPath, name: str, value: Proto, parent: Location) -> 
     ]
 
 
-def _not_equal(path: FieldPath, value: Proto, key: bytes) -> Predicate:
+def _not_equal(path: FieldPath, value: Proto, key: bytes, null: Op) -> Predicate:
+    """`null` is what the comparison with null is, which no document satisfies."""
     if keys.is_nan(value):
         # Nothing equals NaN, so nothing is left out.
         return Predicate(path, Op.NOT_EQUAL, _NULL_KEY)
-    return Predicate(path, Op.UNDEFINED if _is_null_or_nan(value) else Op.NOT_EQUAL, key)
+    return Predicate(path, null if _is_null_or_nan(value) else Op.NOT_EQUAL, key)
 
 
 def _unary_filter(node: Proto) -> Predicate:
@@ -457,7 +458,8 @@ def _orders(query: Proto, alternatives: tuple[Conjunction, ...]) -> tuple[tuple[
     seen = {order.path for order in orders}
     predicates = [predicate for alternative in alternatives for predicate in alternative]
     unequal = {p.path for p in predicates if p.op in INEQUALITIES} - {NAME_PATH}
-    if unequal and any(p.path == NAME_PATH and p.op is Op.EQUAL for p in predicates):
+    on_name = {p.op for p in predicates if p.path == NAME_PATH}
+    if unequal and Op.EQUAL in on_name and not on_name & INEQUALITIES:
         raise invalid_argument("A query that names its documents cannot also have an inequality on another field.")
     for path in sorted(unequal - seen, key=format_field_path):
         orders.append(Order(path, descending))
@@ -496,11 +498,12 @@ def _check_scope(
     descendants: bool,
     orders: tuple[Order, ...],
     alternatives: tuple[Conjunction, ...],
+    aggregated: frozenset[FieldPath],
 ) -> None:
     """What spans collections of several ids, or hangs below a document, can only be read by name."""
     paths = [order.path for order in orders] + [p.path for alternative in alternatives for p in alternative]
     by_name_alone = all(path == NAME_PATH for path in paths)
-    if descendants and parent.segments and not by_name_alone:
+    if descendants and parent.segments and (aggregated or not by_name_alone):
         raise invalid_argument("collection group queries are only allowed at the root parent")
     if collection_id is None and not (by_name_alone and not orders[0].descending):
         raise invalid_argument("kind is required for all filters and orders except __key__ ascending")
@@ -508,7 +511,7 @@ def _check_scope(
 
 def _check_scan_direction(orders: tuple[Order, ...], alternatives: tuple[Conjunction, ...]) -> None:
     by_name_alone = len(orders) == 1 and orders[0].descending
-    if by_name_alone and alternatives and all(p.path == NAME_PATH for alternative in alternatives for p in alternative):
+    if by_name_alone and all(p.path == NAME_PATH for alternative in alternatives for p in alternative):
         raise failed_precondition("Firestore does not support descending key scans")
 
 

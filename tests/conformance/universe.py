@@ -341,7 +341,9 @@ def _build_watch(data: bytes) -> Watch:
     commits = []
     for _ in range(plan.number(1, MOST_TURNS)):
         commits.append(Commit(tuple(map(_written, plan.sources(plan.number(1, MOST_WRITES), MOST_WRITES)))))
-    return Watch(replace(_query(asked), parent="", at=None), (first, *commits))
+    query = _query(asked)
+    # Google's emulator does not notice changes to a watched query that names no collection.
+    return Watch(replace(query, collection=query.collection or "c", parent="", at=None), (first, *commits))
 
 
 _bytes = st.binary(min_size=_Plan.LENGTH, max_size=_Plan.LENGTH)

@@ -2,53 +2,39 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from emulator.firestore import history
 from emulator.firestore.engine import Engine
 from emulator.firestore.times import micros_of
 from emulator.rpc.errors import RpcError
-from tests.conformance.wire import Plain, Proto, Timestamp, delete, query, set_
-from tests.emulator.firestore import strategies
+from tests.conformance.wire import Proto, Timestamp, delete, query, set_
+from tests.emulator.firestore import chance
 from tests.emulator.firestore.support import SteppingClock, commit, drop, examples, name, parsed, paths, place, put
-
-Commit = list[tuple[str, dict[str, Plain] | None]]
-commits = st.lists(
-    st.lists(st.tuples(strategies.paths, st.one_of(strategies.documents, st.none())), min_size=1, max_size=3),
-    min_size=1,
-    max_size=8,
-)
+from tests.emulator.firestore.test_queries import asked_of
 
 
 def shown(documents: list[Any]) -> list[bytes]:
     return [document.SerializeToString(deterministic=True) for document in documents]
 
 
-@given(commits, st.lists(strategies.queries(), min_size=1, max_size=3), st.booleans())
-@examples(120)
-def test_queries_and_reads_at_a_past_time_repeat_what_they_gave_then(
-    story: list[Commit], protos: list[Proto], clock_moves: bool
-) -> None:
+@given(chance.randomness)
+@examples(80)
+def test_queries_and_reads_at_a_past_time_repeat_what_they_gave_then(rng: Random) -> None:
     clock = SteppingClock()
     engine = Engine(clock=clock)
-    questions = []
-    for proto in protos:
-        try:
-            questions.append(parsed(proto))
-        except RpcError:
-            continue
+    questions = [one for _ in range(8) if (one := asked_of(rng)) is not None]
     past: list[tuple[int, list[list[bytes]], dict[str, Any]]] = []
-    for writes in story:
+    for _ in range(8):
+        writes = chance.commit(rng)
         commit(engine, *(delete(name(path)) if data is None else set_(name(path), data) for path, data in writes))
         answers = [shown(engine.run(question)) for question in questions]
-        documents = {path: engine.get(place(path)) for writes in story for path, _ in writes}
-        past.append((engine.now_micros(), answers, documents))
-        if clock_moves:
-            clock.step(seconds=1)
+        past.append((engine.now_micros(), answers, {path: engine.get(place(path)) for path in chance.PATHS}))
+        clock.step(seconds=rng.choice([0, 0, 1]))
     for micros, answers, documents in past:
         assert [shown(engine.run(question, micros)) for question in questions] == answers
         assert [engine.count(question, None, micros) for question in questions] == [len(one) for one in answers]

@@ -18,7 +18,7 @@ from emulator.firestore.indexes import IndexFileError, IndexRules
 from emulator.firestore.query import Query, parse_query
 from emulator.rpc.errors import RpcError
 from tests.conformance.wire import Proto, Ref, all_of, any_of, query, where
-from tests.emulator.firestore import strategies
+from tests.emulator.firestore import chance
 from tests.emulator.firestore.support import examples, name, parsed, put
 
 Json = dict[str, Any]
@@ -242,10 +242,11 @@ overrides = st.builds(
     st.sampled_from(["a", "b", "t", "m", "m.k", "*"]),
     st.lists(st.sampled_from(["a", "-a", "@a", "a*", "-a*", "@a*"]), max_size=3, unique=True),
 )
+queries = chance.randomness.map(chance.structured_query)
 kept_entries = st.lists(st.one_of(composites, overrides), max_size=4)
 
 
-@given(strategies.queries(), kept_entries)
+@given(queries, kept_entries)
 @examples(200)
 def test_adding_what_refusals_name_serves_the_query_within_as_many_steps_as_it_has_alternatives(
     proto: Proto, entries: list[Json]
@@ -259,7 +260,7 @@ def test_adding_what_refusals_name_serves_the_query_within_as_many_steps_as_it_h
     assert suggestion(rules(*entries), question) is None
 
 
-@given(strategies.queries(), st.lists(strategies.queries(), max_size=4), kept_entries)
+@given(queries, st.lists(queries, min_size=4, max_size=8), kept_entries)
 @examples(100)
 def test_following_a_suggestion_takes_nothing_from_other_queries(
     proto: Proto, others: list[Proto], entries: list[Json]

@@ -2,99 +2,97 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from emulator.firestore import plan, storage
 from emulator.firestore.engine import Engine
+from emulator.firestore.query import Op, Query
 from emulator.rpc.errors import RpcError
-from tests.conformance.wire import Plain, Proto, all_of, query, where
-from tests.emulator.firestore import strategies
+from tests.conformance.wire import all_of, query, where
+from tests.emulator.firestore import chance
 from tests.emulator.firestore.support import by_scanning, drop, everything, examples, parsed, paths, put
 
-writes = st.lists(st.tuples(strategies.paths, st.one_of(strategies.documents, st.none())), max_size=12)
-asked = st.lists(st.tuples(strategies.queries(), strategies.parents), min_size=1, max_size=4)
-stories = st.lists(st.tuples(writes, asked), min_size=1, max_size=3)
-"""Each chapter writes (None deletes), then asks. The next chapter's writes must keep up what this one asked for."""
 
-Story = list[tuple[list[tuple[str, dict[str, Plain] | None]], list[tuple[Proto, str]]]]
-
-
-def hold_to_the_definition(engine: Engine, story: Story) -> int:
-    compared = 0
-    earlier: list[tuple[Proto, str]] = []
-    for chapter, questions in story:
-        for path, data in chapter:
+def hold_to_the_definition(engine: Engine, rng: Random, chapters: int = 3) -> Counter[str]:
+    """Each chapter writes, then asks. The next chapter's writes must keep up what this one asked for."""
+    seen: Counter[str] = Counter()
+    asked: list[Query] = []
+    for _ in range(chapters):
+        for path, data in chance.commit(rng, most=len(chance.PATHS)):
             if data is None:
                 drop(engine, path)
             else:
                 put(engine, path, data)
-        earlier += questions
+        asked += [one for _ in range(6) if (one := asked_of(rng)) is not None]
         stored = everything(engine)
-        for proto, parent in earlier:
-            try:
-                question = parsed(proto, parent)
-            except RpcError:
-                continue  # a query that is refused finds nothing to compare
+        for question in asked:
             expected = by_scanning(stored, question)
-            assert paths(engine.run(question)) == paths(expected)
-            assert engine.count(question, None) == len(expected)
-            assert engine.count(question, 1) == min(1, len(expected))
-            compared += 1
-    return compared
+            assert paths(engine.run(question)) == paths(expected), question
+            assert engine.count(question, None) == len(expected), question
+            assert engine.count(question, 1) == min(1, len(expected)), question
+            seen["compared"] += 1
+            seen["found something"] += bool(expected)
+            for op in {predicate.op for alternative in question.alternatives for predicate in alternative}:
+                seen[op.name] += bool(expected)
+    return seen
 
 
-@given(stories)
-@examples(200)
-def test_a_scan_finds_what_looking_at_every_document_finds(story: Story) -> None:
+def asked_of(rng: Random) -> Query | None:
+    """A query that is refused finds nothing to compare."""
+    structured, parent = chance.structured_query(rng), chance.parent(rng)
+    try:
+        return parsed(structured, parent)
+    except RpcError:
+        return None
+
+
+@given(chance.randomness)
+@examples(120)
+def test_a_scan_finds_what_looking_at_every_document_finds(rng: Random) -> None:
     engine = Engine()
-    hold_to_the_definition(engine, story)
+    hold_to_the_definition(engine, rng)
     engine.close()
 
 
-@given(stories)
-@examples(70)
-def test_a_scan_stays_right_when_indexes_are_dropped_and_made_again(story: Story) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(storage, "MAX_SHAPES", 2)
+def test_the_random_queries_find_something_with_every_operator() -> None:
+    """Else the test above would show little."""
+    seen: Counter[str] = Counter()
+    for seed in range(40):
         engine = Engine()
-        hold_to_the_definition(engine, story)
-        kept = engine.storage.database.rows("SELECT id FROM shapes")
-        # One query may need several at once; each of its alternatives makes room for itself.
-        assert len(kept) <= 2
+        seen += hold_to_the_definition(engine, Random(seed))
+        engine.close()
+    assert seen["compared"] > 600
+    assert seen["found something"] > seen["compared"] * 0.3
+    assert [op.name for op in Op if op is not Op.NEVER and seen[op.name] < 10] == []
+
+
+@given(chance.randomness)
+@examples(40)
+def test_a_scan_stays_right_when_indexes_are_dropped_and_made_again(rng: Random) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(storage, "MAX_SHAPES", 6)
+        engine = Engine()
+        hold_to_the_definition(engine, rng, chapters=4)
+        assert len(engine.storage.database.rows("SELECT id FROM shapes")) <= 6
         assert not engine.storage.database.rows("SELECT 1 FROM entries WHERE shape NOT IN (SELECT id FROM shapes)")
+        (newest,) = engine.storage.database.row("SELECT max(id) FROM shapes") or (0,)
         engine.close()
+    assert newest > 6, "the test asked for too few different indexes to drop one"
 
 
-@given(stories)
-@examples(20)
-def test_a_scan_is_right_after_the_file_is_opened_again(tmp_path_factory: Any, story: Story) -> None:
+@given(chance.randomness)
+@examples(15)
+def test_a_scan_is_right_after_the_file_is_opened_again(tmp_path_factory: Any, rng: Random) -> None:
     path = tmp_path_factory.mktemp("engine") / "firestore.sqlite3"
-    for chapter in story:
+    for _ in range(3):
         engine = Engine(path)
-        hold_to_the_definition(engine, [chapter])
+        hold_to_the_definition(engine, rng, chapters=1)
         engine.close()
-
-
-def test_most_random_queries_are_valid_so_that_the_tests_above_compare_something() -> None:
-    valid, seen = 0, 0
-
-    @given(strategies.queries(), strategies.parents)
-    @examples(200)
-    def ask(proto: Proto, parent: str) -> None:
-        nonlocal valid, seen
-        seen += 1
-        try:
-            parsed(proto, parent)
-        except RpcError:
-            return
-        valid += 1
-
-    ask()
-    assert valid > seen * 0.5
 
 
 def test_a_query_touches_what_it_returns_and_not_what_the_collection_holds() -> None:

@@ -1,0 +1,131 @@
+"""The Firestores that a measurement runs on: Google's emulator, ours in a process of its own, ours in this one.
+
+Each is a `Place`: a channel, and the processor time that its own process has used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+from google.auth.credentials import AnonymousCredentials
+from google.cloud.firestore import AsyncClient
+from google.cloud.firestore_v1.services.firestore import FirestoreAsyncClient
+from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrpcAsyncIOTransport
+from grpc import aio
+
+from bench.counted import Count, CountingChannel
+from emulator.firestore.emulator import FirestoreEmulator
+from emulator.official import OfficialEmulator
+from emulator.rpc.inprocess import InProcessChannel
+
+HOST_VARIABLE = "FIRESTORE_EMULATOR_HOST"
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Place:
+    name: str
+    channel: aio.Channel
+    address: str
+    cpu_seconds: Callable[[], float | None]
+    """Of the server's process so far; None where the system does not tell."""
+
+    def client(self, project: str, count: Count) -> AsyncClient:
+        """The real client, counted. Inside the running loop."""
+        with _pointed_at(self.address):
+            client = AsyncClient(project=project, credentials=AnonymousCredentials())
+        transport = FirestoreGrpcAsyncIOTransport(channel=CountingChannel(self.channel, count))
+        client._firestore_api_internal = FirestoreAsyncClient(transport=transport)
+        return client
+
+
+@contextmanager
+def _pointed_at(address: str) -> Iterator[None]:
+    before = os.environ.get(HOST_VARIABLE)
+    os.environ[HOST_VARIABLE] = address
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[HOST_VARIABLE]
+        else:
+            os.environ[HOST_VARIABLE] = before
+
+
+@asynccontextmanager
+async def googles() -> AsyncIterator[Place]:
+    """Never one that runs already: it may hold anything, and do something else besides."""
+    environ = {name: text for name, text in os.environ.items() if name != HOST_VARIABLE}
+    emulator = await asyncio.to_thread(OfficialEmulator.start, environ=environ)
+    try:
+        assert emulator._process is not None, "it was started here"
+        pid = emulator._process._supervisor.pid
+        async with _channel(emulator.host) as channel:
+            yield Place("Google's emulator", channel, emulator.host, lambda: _tree_cpu_seconds(pid))
+    finally:
+        await asyncio.to_thread(emulator.stop)
+
+
+@asynccontextmanager
+async def ours(*, durable: bool) -> AsyncIterator[Place]:
+    """`outbox emulator` as a user starts it."""
+    with contextlib.ExitStack() as stack:
+        command = [str(Path(sys.executable).parent / "outbox"), "emulator"]
+        command += ["--firestore-port=0", "--tasks-port=0", "--json"]
+        if durable:
+            command += ["--data", stack.enter_context(tempfile.TemporaryDirectory(prefix="outbox-bench-"))]
+        process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE))
+        stack.callback(process.terminate)
+        assert process.stdout is not None
+        address = json.loads(await asyncio.to_thread(process.stdout.readline))["firestore"]
+        name = "ours, a data directory" if durable else "ours, in memory"
+        async with _channel(address) as channel:
+            yield Place(name, channel, address, lambda: _tree_cpu_seconds(process.pid))
+
+
+@asynccontextmanager
+async def in_process() -> AsyncIterator[Place]:
+    emulator = FirestoreEmulator()
+    await emulator.start()
+    try:
+        yield Place("ours, in process", InProcessChannel([emulator.service]), "in-process", lambda: 0.0)
+    finally:
+        await emulator.stop()
+
+
+@asynccontextmanager
+async def _channel(address: str) -> AsyncIterator[aio.Channel]:
+    # As the real client opens it; the limit is Google's own for answers.
+    options: list[tuple[str, Any]] = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
+    channel = grpc.aio.insecure_channel(address, options=options)
+    try:
+        yield channel
+    finally:
+        await channel.close()
+
+
+def _tree_cpu_seconds(pid: int) -> float | None:
+    """Processor time of a process and its children, where /proc tells it."""
+    stats: dict[int, tuple[int, float]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            fields = path.read_text().rpartition(")")[2].split()
+            stats[int(path.parent.name)] = (int(fields[1]), (int(fields[11]) + int(fields[12])) / _TICKS)
+    if pid not in stats:
+        return None
+    family = {pid}
+    while more := {one for one, (parent, _) in stats.items() if parent in family} - family:
+        family |= more
+    return sum(stats[one][1] for one in family)

@@ -1,0 +1,264 @@
+"""The world of one run: both engines in memory, the provider, and processes that run what production runs.
+
+A worker is `assemble(...)` with its own name, clock and channels; so is an instance of the functions. Cloud Tasks calls
+any worker that is up, as Cloud Run would, and is answered as the service answers. Events and webhooks go to any
+instance of the functions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+
+from google.auth.credentials import AnonymousCredentials
+from google.cloud.firestore import AsyncClient
+from google.cloud.firestore_v1.services.firestore import FirestoreAsyncClient
+from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrpcAsyncIOTransport
+from google.events.cloud import firestore as firestore_events
+
+from emulator.firestore.emulator import FirestoreEmulator
+from emulator.firestore.triggers import TYPE_PREFIX, parse_trigger
+from emulator.outgoing import Answered, HttpCall
+from emulator.providers.core import ProviderCore
+from emulator.providers.record import Record
+from emulator.providers.webhooks import Webhooks
+from emulator.rpc.inprocess import InProcessChannel, Wire
+from emulator.simulation.network import Luck, Network, ProviderTransport
+from emulator.simulation.processes import Process, ProcessDied, gate_tasks
+from emulator.simulation.truth import Truth
+from emulator.tasks.calls import HttpCall as TaskCall
+from emulator.tasks.emulator import TasksEmulator
+from emulator.virtual_time import VirtualClock, VirtualTimeLoop
+from worker.domain.message import OutboxMessage
+from worker.domain.outcome import Outcome
+from worker.errors import StoreUnavailable
+from worker.inbound.debounce import OnConversation, nobody_listens
+from worker.providers.credentials import FixedCredentials
+from worker.providers.parts import PartJitter
+from worker.providers.registry import Providers, ProviderSettings, providers
+from worker.settings import Settings
+from worker.store.lanes import LaneRef
+from worker.store.values import from_fields
+from worker.wake.tasks import CloudTasks
+from worker.wiring import System, assemble
+
+SECRET = "simulated-webhook-secret"
+_CREDENTIALS = FixedCredentials({"*": {"token": "t", "webhookSecret": SECRET}})
+_EVENT: Any = firestore_events.DocumentEventData.pb()
+_TRIGGER = {"eventType": f"{TYPE_PREFIX}created", "document": {"value": "outbox/{requestId}"}}
+
+
+@dataclass(slots=True)
+class Machine:
+    """A process with production code in it. A restart is a new machine."""
+
+    process: Process
+    system: System
+    clock: VirtualClock
+
+
+class World:
+    """Make it inside a virtual-time loop."""
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        settings: Settings,
+        luck: Luck,
+        workers: int = 2,
+        functions: int = 1,
+        draw_skew: Callable[[], timedelta] = timedelta,
+        on_conversation: OnConversation = nobody_listens,
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualTimeLoop), "the world runs on virtual time"
+        gate_tasks(loop)
+        self.loop = loop
+        self.random = Random(f"world {seed}")
+        self.settings = settings
+        self.network = Network(Random(f"network {seed}"), luck)
+        self.clock = VirtualClock(loop)
+        """The true time, which nobody in it knows exactly."""
+        self.draw_skew = draw_skew
+        self._on_conversation = on_conversation
+        self._names = 0
+        self.firestore = FirestoreEmulator(
+            clock=self.clock, functions="functions", send=self.network.sender(self._event)
+        )
+        trigger = parse_trigger(settings.project, "on_outbox_created", _TRIGGER)
+        self.firestore.triggers.register(trigger, _TRIGGER)
+        self.tasks = TasksEmulator(
+            clock=self.clock,
+            send=self._task_network(),
+            queues=[settings.queue_name],
+            random=Random(f"tasks {seed}"),
+        )
+        self.tasks._dispatcher._issuer = _NoTokens()  # type: ignore[assignment]  # nobody here checks them
+        self.webhooks = Webhooks(
+            "http://functions/{provider}/{accountId}", SECRET, self.network.sender(self._webhook), self.clock
+        )
+        self.provider = ProviderCore(Record(), clock=self.clock, random=Random(f"provider {seed}"))
+        self.transport = ProviderTransport(self.provider, self.webhooks)
+        self.truth = Truth(self.firestore.engine, self.provider, self.clock, settings.project)
+        self.workers = [self.machine("worker") for _ in range(workers)]
+        self.functions = [self.machine("functions") for _ in range(functions)]
+        self.client = self.machine("client", wire=None)
+        """What clients and people do reaches Firestore: their troubles are not ours."""
+
+    async def start(self) -> None:
+        await self.firestore.start()
+        await self.tasks.start()
+
+    async def stop(self) -> None:
+        """Only after everything was looked at: what dead processes left behind is cleaned up now."""
+        self.network.is_dark = True
+        await self.webhooks.stop()
+        await self.tasks.stop(timedelta(0))
+        await self.firestore.stop()
+
+    # --- processes
+
+    def machine(self, kind: str, *, wire: Wire | None | str = "network") -> Machine:
+        self._names += 1
+        process = Process(f"{kind}-{self._names}")
+        clock = VirtualClock(self.loop, skew=self.draw_skew() if kind == "worker" else timedelta())
+        random = Random(self.random.random())
+        carried = self.network.wire() if wire == "network" else None
+        registry = providers(
+            ProviderSettings(
+                simulated_url="http://provider",
+                part_jitter=PartJitter(shortest=timedelta(milliseconds=200), longest=timedelta(milliseconds=500)),
+            ),
+            credentials=_CREDENTIALS,
+            transport=self.transport,
+            random=random,
+        )
+        system = process.context.run(
+            assemble,
+            self.settings,
+            client=self._client(carried),
+            tasks=CloudTasks.over(self._channel(self.tasks.service, carried), self.settings, clock),
+            providers=_Watched(registry, self.truth, process.name),
+            owner=process.name,
+            clock=clock,
+            random=random,
+            on_conversation=self._on_conversation,
+        )
+        return Machine(process, system, clock)
+
+    def crash(self, machines: list[Machine], place: int) -> Machine:
+        """Kill -9, and a new one in its place."""
+        dead = machines[place]
+        dead.process.die()
+        self.truth.dead.append(dead.process)
+        machines[place] = self.machine(dead.process.name.partition("-")[0])
+        return dead
+
+    def _client(self, wire: Wire | None) -> AsyncClient:
+        client = AsyncClient(project=self.settings.project, credentials=AnonymousCredentials())
+        transport = FirestoreGrpcAsyncIOTransport(channel=self._channel(self.firestore.service, wire))
+        client._firestore_api_internal = FirestoreAsyncClient(transport=transport)
+        return client
+
+    def _channel(self, service: Any, wire: Wire | None) -> InProcessChannel:
+        return InProcessChannel([service]) if wire is None else InProcessChannel([service], wire=wire)
+
+    # --- who calls whom
+
+    def _any(self, machines: list[Machine]) -> Machine:
+        alive = [machine for machine in machines if machine.process.is_alive]
+        if not alive:
+            raise ConnectionError("nobody is up")
+        return self.random.choice(alive)
+
+    def _task_network(self) -> Any:
+        carried = self.network.sender(self._task)  # type: ignore[arg-type]  # the two kinds of call are alike
+
+        async def send(call: TaskCall) -> int:
+            return (await carried(call)).status  # type: ignore[arg-type]
+
+        return send
+
+    async def _task(self, call: HttpCall) -> Answered:
+        body = json.loads(call.body)
+        machine = self._any(self.workers)
+        return await machine.process.serve(_run_lane(machine.system, LaneRef(body["kind"], body["key"])))
+
+    async def _event(self, call: HttpCall) -> Answered:
+        document = _EVENT.FromString(call.body).value
+        machine = self._any(self.functions)
+        request_id = document.name.rsplit("/", 1)[-1]
+        return await machine.process.serve(_created(machine.system, request_id, from_fields(document.fields)))
+
+    async def _webhook(self, call: HttpCall) -> Answered:
+        provider, account_id = call.url.split("/")[-2:]
+        machine = self._any(self.functions)
+        return await machine.process.serve(_hooked(machine.system, provider, account_id, call))
+
+    async def sweep(self) -> None:
+        """What Cloud Scheduler does each minute."""
+        machine = self._any(self.workers)
+        try:
+            await machine.process.serve(_swept(machine.system))
+        except ProcessDied:
+            return
+
+
+async def _run_lane(system: System, ref: LaneRef) -> Answered:
+    try:
+        await system.engine.run(ref)
+    except StoreUnavailable:
+        return Answered(503)
+    return Answered(200)
+
+
+async def _created(system: System, request_id: str, fields: dict[str, Any]) -> Answered:
+    await system.trigger.created(request_id, fields)
+    return Answered(204)
+
+
+async def _hooked(system: System, provider: str, account_id: str, call: HttpCall) -> Answered:
+    answer = await system.webhook.take(provider, account_id, call.headers, call.body)
+    return Answered(answer.value)
+
+
+async def _swept(system: System) -> None:
+    try:
+        await system.sweep.run()
+    except StoreUnavailable:
+        return
+
+
+class _NoTokens:
+    """Making a key and signing with it costs more than the rest of a run."""
+
+    def id_token(self, email: str, audience: str) -> str:
+        return "token"
+
+
+class _Watched(Providers):
+    """The providers, and a note of each attempt that begins."""
+
+    def __init__(self, registry: Providers, truth: Truth, process: str) -> None:
+        self._registry = registry
+        self._truth = truth
+        self._process_name = process
+
+    def __getitem__(self, name: str) -> Any:
+        return self._registry[name]
+
+    async def send(self, name: str, message: OutboxMessage, *, limit: timedelta) -> Outcome:
+        self._truth.attempt(message, self._process_name)
+        return await self._registry.send(name, message, limit=limit)
+
+    async def receive(self, *args: Any, now: datetime) -> Any:
+        return await self._registry.receive(*args, now=now)
+
+    async def close(self) -> None:
+        await self._registry.close()
