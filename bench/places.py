@@ -89,7 +89,7 @@ async def ours(*, durable: bool) -> AsyncIterator[Place]:
         process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE))
         stack.callback(process.terminate)
         assert process.stdout is not None
-        address = json.loads(await asyncio.to_thread(process.stdout.readline))["firestore"]
+        address = json.loads(await asyncio.to_thread(process.stdout.readline))["FIRESTORE_EMULATOR_HOST"]
         name = "ours, a data directory" if durable else "ours, in memory"
         async with _channel(address) as channel:
             yield Place(name, channel, address, lambda: _tree_cpu_seconds(process.pid))

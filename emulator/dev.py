@@ -194,8 +194,9 @@ class DevStack:
         """Cloud Scheduler's part: a call of the sweep, each minute."""
         channel = grpc.aio.insecure_channel(self.tasks)
         client = tasks_v2.CloudTasksAsyncClient(transport=CloudTasksGrpcAsyncIOTransport(channel=channel))
-        token = tasks_v2.OidcToken(service_account_email=SERVICE_ACCOUNT, audience=self.worker_url)
-        request = tasks_v2.HttpRequest(url=f"{self.worker_url}/tasks/sweep", body=b"{}", oidc_token=token)
+        worker = self.environment["OUTBOX_WORKER_URL"]  # the settings may name another: a balancer before several
+        token = tasks_v2.OidcToken(service_account_email=SERVICE_ACCOUNT, audience=worker)
+        request = tasks_v2.HttpRequest(url=f"{worker}/tasks/sweep", body=b"{}", oidc_token=token)
         while True:
             await asyncio.sleep(self.settings.sweep_seconds)
             with contextlib.suppress(GoogleAPICallError):  # down for a moment: the next minute comes

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import contextlib
 import os
 from contextlib import AsyncExitStack
 from typing import Any
@@ -19,6 +20,7 @@ from google.protobuf.message import DecodeError
 from starlette.requests import Request
 
 from worker import log
+from worker.providers.registry import MAX_WEBHOOK_BYTES
 from worker.serve import system_from_environment
 from worker.settings import Settings
 from worker.store.values import from_fields
@@ -43,7 +45,7 @@ async def on_outbox_created(event: CloudEvent) -> None:
     """Eventarc, `google.cloud.firestore.document.v1.created` on `outbox/{requestId}`."""
     try:
         document = _document(event.data)
-    except (DecodeError, binascii.Error, TypeError) as error:
+    except (DecodeError, binascii.Error) as error:
         log.bad_task(f"an event that cannot be read: {error}")
         return
     system = await _system()
@@ -59,15 +61,35 @@ async def provider_webhook(request: Request) -> tuple[str, int]:
     if request.method != "POST":
         return "method not allowed", 405
     provider, account_id = segments[-2:]
+    body = await _body(request)
+    if body is None:
+        return "too large", 413
     system = await _system()
-    answer = await system.webhook.take(provider, account_id, request.headers, await request.body())
+    answer = await system.webhook.take(provider, account_id, request.headers, body)
     return answer.name.lower(), answer.value
 
 
+async def _body(request: Request) -> bytes | None:
+    """None: more than any webhook has, and not read to its end."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_WEBHOOK_BYTES:
+            return None
+    return bytes(body)
+
+
 def _document(data: Any) -> Any:
-    """Production sends protobuf as it is; Google's emulator sends it as base64 text."""
+    """Production sends protobuf as it is; Google's emulator sends it as base64 text.
+
+    Text may pass for protobuf by accident, but never for a document with a name.
+    """
     raw = data if isinstance(data, bytes) else str(data).encode()
-    try:
-        return _DocumentEventData.FromString(raw).value
-    except DecodeError:
-        return _DocumentEventData.FromString(base64.b64decode(raw, validate=True)).value
+    with contextlib.suppress(DecodeError):
+        plain = _DocumentEventData.FromString(raw).value
+        if plain.name:
+            return plain
+    decoded = _DocumentEventData.FromString(base64.b64decode(raw, validate=True)).value
+    if not decoded.name:
+        raise DecodeError("it names no document")
+    return decoded

@@ -1,11 +1,12 @@
 """The Cloud Run service: Cloud Tasks and Cloud Scheduler call it; what they ask for is done in `System`.
 
-Answers to Cloud Tasks: 200 means done, or in somebody else's hands; 503 means try again; a body that no retry can mend
-is logged and answered 200.
+Answers to Cloud Tasks: 200 means done, or in somebody else's hands; 503 means try again, here or at another worker; a
+body that no retry can mend is logged and answered 200.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -29,15 +30,24 @@ class BadTask(ValueError):
     """A body that retrying cannot mend."""
 
 
-def app(system: System, callers: CallerCheck) -> Starlette:
+class Stopping(Exception):
+    """This worker is about to end, and starts nothing any more."""
+
+
+def app(system: System, callers: CallerCheck, stop: asyncio.Event | None = None) -> Starlette:
+    """`stop` is set when the worker begins to stop: from then on tasks are sent away, to be tried again elsewhere."""
+    stopping = stop or asyncio.Event()
+
     async def run_lane(body: dict[str, Any]) -> dict[str, Any]:
         kind, key = body.get("kind"), body.get("key")
         if not isinstance(kind, str) or not isinstance(key, str) or not key or "/" in key:
             raise BadTask("a lane task needs a kind and a key")
         if kind not in system.engine.handlers:
             raise BadTask(f"there are no lanes of kind {kind[:40]!r}")
-        ran = await system.engine.run(LaneRef(kind, key))
-        return {"held": not isinstance(ran, NotHeld)}
+        held = not stopping.is_set() and not isinstance(await system.engine.run(LaneRef(kind, key)), NotHeld)
+        if not held and stopping.is_set():
+            raise Stopping  # a 200 would lose the task, and with it a minute until the sweep
+        return {"held": held}
 
     async def sweep(body: dict[str, Any]) -> dict[str, Any]:
         swept = await system.sweep.run()
@@ -81,6 +91,8 @@ def _task(callers: CallerCheck, work: Work) -> Callable[[Request], Awaitable[Res
             return JSONResponse({"dropped": str(error)})
         except StoreUnavailable as error:
             return JSONResponse({"error": str(error)}, status_code=503)
+        except Stopping:
+            return JSONResponse({"error": "this worker is stopping"}, status_code=503)
 
     return endpoint
 

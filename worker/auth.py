@@ -1,7 +1,7 @@
 """Who may call the worker: Cloud Tasks and Cloud Scheduler, by an OIDC token of one service account for one audience.
 
-Certificates are fetched once an hour at most, without blocking, and again when a token names a key we do not know
-(but not more than once a minute: a flood of bad tokens must not become a flood of fetches).
+Certificates are fetched once an hour, without blocking, and again when a token names a key we do not know. Never more
+than once a minute, also when the fetch fails: a flood of bad tokens must not become a flood of fetches.
 """
 
 from __future__ import annotations
@@ -49,6 +49,9 @@ class CallerCheck:
         self._certs_url = certs_url
         self._keys: dict[str, jwt.PyJWK] = {}
         self._fetched_at: datetime | None = None
+        """When the keys in hand were fetched."""
+        self._asked_at: datetime | None = None
+        """When they were last asked for, whatever came of it."""
         self._fetching = asyncio.Lock()
 
     async def check(self, authorization: str | None) -> Allowed | Unauthenticated | Forbidden:
@@ -83,8 +86,10 @@ class CallerCheck:
     async def _key(self, key_id: str) -> jwt.PyJWK | None:
         async with self._fetching:
             now = self._clock()
-            age = None if self._fetched_at is None else now - self._fetched_at
-            if age is None or age > FRESH or (key_id not in self._keys and age > RETRY):
+            is_fresh = self._fetched_at is not None and now - self._fetched_at <= FRESH
+            may_ask = self._asked_at is None or now - self._asked_at > RETRY
+            if may_ask and not (is_fresh and key_id in self._keys):
+                self._asked_at = now
                 await self._fetch(now)
             return self._keys.get(key_id)
 
@@ -95,6 +100,6 @@ class CallerCheck:
                 answer.raise_for_status()
                 keys = jwt.PyJWKSet.from_dict(answer.json()).keys
         except (httpx.HTTPError, ValueError, jwt.PyJWTError):
-            return  # the keys we have stay good; the next call tries again
+            return  # the keys we have stay good; a call a minute from now tries again
         self._keys = {key.key_id: key for key in keys if key.key_id}
         self._fetched_at = now

@@ -29,7 +29,10 @@ _firestore = _meter.create_counter(
 _receipts = _meter.create_counter("outbox_receipts", description="Receipts, by what they changed")
 _pace_waits = _meter.create_counter("outbox_pace_waits_seconds", unit="s", description="Time spent waiting for pace")
 _queue_age = _meter.create_histogram(
-    "outbox_queue_age_seconds", unit="s", description="From due to claimed, for each message claimed"
+    "outbox_queue_age_seconds",
+    unit="s",
+    description="From due to claimed, for each message claimed",
+    explicit_bucket_boundaries_advisory=[0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600],
 )
 
 

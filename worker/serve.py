@@ -13,12 +13,15 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from datetime import datetime
 from random import SystemRandom
 
+from worker import metrics
 from worker.auth import GOOGLE_CERTS, CallerCheck
 from worker.clock import system_clock
-from worker.domain.lane import overdue
+from worker.domain.lane import LaneState, overdue
 from worker.errors import OutboxError, StoreUnavailable
+from worker.lane.engine import NotHeld
 from worker.providers.credentials import credentials_from
 from worker.providers.parts import PartJitter
 from worker.providers.registry import ProviderSettings, providers
@@ -74,6 +77,10 @@ def caller_check(settings: Settings) -> CallerCheck:
     )
 
 
+def announce(where: str) -> None:
+    print(f"ready  {where}", flush=True)
+
+
 async def serve_http(settings: Settings, host: str, port: int) -> None:
     """Until SIGTERM or SIGINT."""
     import uvicorn
@@ -81,6 +88,7 @@ async def serve_http(settings: Settings, host: str, port: int) -> None:
     from worker.app import app
 
     stop = asyncio.Event()
+    listening = _bound(host, port)
     async with system_from_environment(settings) as system:
 
         class Server(uvicorn.Server):
@@ -91,9 +99,7 @@ async def serve_http(settings: Settings, host: str, port: int) -> None:
                 yield
 
         config = uvicorn.Config(
-            app(system, caller_check(settings)),
-            host=host,
-            port=port,
+            app(system, caller_check(settings), stop),
             log_level="warning",
             access_log=False,
             lifespan="off",
@@ -101,36 +107,75 @@ async def serve_http(settings: Settings, host: str, port: int) -> None:
             timeout_graceful_shutdown=1,
         )
         server = Server(config)
-        serving = asyncio.create_task(server.serve())
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
         while not server.started and not serving.done():  # noqa: ASYNC110 - uvicorn offers no event
             await asyncio.sleep(0.005)
-        if serving.done():
-            await serving
-            raise OutboxError(f"port {port} on {host} cannot be used; choose another with --port")
         on_signals(stop)
-        print(f"ready  http://{host}:{server.servers[0].sockets[0].getsockname()[1]}", flush=True)
+        announce(f"http://{host}:{listening.getsockname()[1]}")
         await stop.wait()
         await stopped(system)
         server.should_exit = True
         await serving
 
 
+def _bound(host: str, port: int) -> socket.socket:
+    """Bound here and not by uvicorn, which ends the process over a taken port."""
+    # The protocol is named because asyncio switches Nagle off only where it is.
+    listening = socket.socket(
+        socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP
+    )
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        reason = error.strerror or error
+        raise OutboxError(f"port {port} on {host} cannot be used ({reason}); choose another with --port") from None
+    return listening
+
+
 async def serve_pull(settings: Settings) -> None:
     stop = asyncio.Event()
     on_signals(stop)
     async with system_from_environment(settings) as system:
-        print("ready  pulling", flush=True)
+        announce("pulling")
         await pull(system, stop)
 
 
 async def pull(system: System, stop: asyncio.Event) -> None:
     """Follows ready lanes in the order in which they became ready, and sweeps by itself."""
-    running: dict[LaneRef, asyncio.Task[object]] = {}
+    running: dict[LaneRef, asyncio.Task[None]] = {}
+    again: set[LaneRef] = set()
+    """Became ready while they ran here: it may be their own release that was seen, before the run has returned."""
 
     def start(ref: LaneRef) -> None:
-        if ref not in running:
-            task = running[ref] = asyncio.create_task(system.engine.run(ref))
-            task.add_done_callback(lambda _: running.pop(ref, None))
+        if ref in running:
+            again.add(ref)
+        elif not stop.is_set():
+            task = running[ref] = asyncio.create_task(run(ref))
+            task.add_done_callback(lambda _: ended(ref))
+
+    def ended(ref: LaneRef) -> None:
+        del running[ref]
+        if ref in again:
+            again.discard(ref)
+            start(ref)
+
+    async def run(ref: LaneRef) -> None:
+        """And again when its time comes: a lane that is held, or due later, sends no word when it can be had."""
+        at: datetime | None = system.clock()
+        while at is not None and not stop.is_set():
+            if await _came_first(stop, (at - system.clock()).total_seconds()):
+                return
+            try:
+                ran = await system.engine.run(ref)
+                at = ran.until if isinstance(ran, NotHeld) else await next_due(ref)
+            except StoreUnavailable:
+                return  # the sweep finds it
+
+    async def next_due(ref: LaneRef) -> datetime | None:
+        lane = (await system.lanes.read(ref)).lane
+        return lane.next_due_at if lane.state is LaneState.IDLE else None
 
     async def follow() -> None:
         while True:
@@ -144,7 +189,9 @@ async def pull(system: System, stop: asyncio.Event) -> None:
     async def sweep() -> None:
         while True:
             try:
-                await system.sweep.run()
+                swept = await system.sweep.run()
+                metrics.sweep_find("lane", swept.lanes)
+                metrics.sweep_find("account", swept.accounts)
                 now = system.clock()
                 for ref, lane in await system.lanes.overdue(now, 300):
                     if overdue(lane, now, now - now):
@@ -159,6 +206,18 @@ async def pull(system: System, stop: asyncio.Event) -> None:
     sweeping.cancel()
     await asyncio.gather(following, sweeping, return_exceptions=True)
     await stopped(system)
+
+
+async def _came_first(event: asyncio.Event, seconds: float) -> bool:
+    """Whether it was set before so many seconds had passed."""
+    if seconds <= 0:
+        return event.is_set()
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True
 
 
 async def stopped(system: System) -> None:

@@ -23,7 +23,7 @@ from google.events.cloud import firestore as firestore_events
 
 from emulator.firestore.emulator import FirestoreEmulator
 from emulator.firestore.triggers import TYPE_PREFIX, parse_trigger
-from emulator.outgoing import Answered, HttpCall
+from emulator.outgoing import Answered, HttpCall, Sender
 from emulator.providers.core import ProviderCore
 from emulator.providers.record import Record
 from emulator.providers.webhooks import Webhooks
@@ -31,7 +31,6 @@ from emulator.rpc.inprocess import InProcessChannel, Wire
 from emulator.simulation.network import Luck, Network, ProviderTransport
 from emulator.simulation.processes import Process, ProcessDied, gate_tasks
 from emulator.simulation.truth import Truth
-from emulator.tasks.calls import HttpCall as TaskCall
 from emulator.tasks.emulator import TasksEmulator
 from emulator.virtual_time import VirtualClock, VirtualTimeLoop
 from worker.domain.message import OutboxMessage
@@ -124,7 +123,7 @@ class World:
 
     # --- processes
 
-    def machine(self, kind: str, *, wire: Wire | None | str = "network") -> Machine:
+    def machine(self, kind: str, *, wire: Wire | str | None = "network") -> Machine:
         self._names += 1
         process = Process(f"{kind}-{self._names}")
         clock = VirtualClock(self.loop, skew=self.draw_skew() if kind == "worker" else timedelta())
@@ -177,13 +176,8 @@ class World:
             raise ConnectionError("nobody is up")
         return self.random.choice(alive)
 
-    def _task_network(self) -> Any:
-        carried = self.network.sender(self._task)  # type: ignore[arg-type]  # the two kinds of call are alike
-
-        async def send(call: TaskCall) -> int:
-            return (await carried(call)).status  # type: ignore[arg-type]
-
-        return send
+    def _task_network(self) -> Sender:
+        return self.network.sender(self._task)
 
     async def _task(self, call: HttpCall) -> Answered:
         body = json.loads(call.body)

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, assert_never
 
 from emulator.database import Database
+from emulator.outgoing import Answered
 from emulator.rpc.service import Message
 from emulator.tasks import outcomes, pacing, protos, retry
 from emulator.tasks.outcomes import Outcome
@@ -160,7 +161,7 @@ class Attempts:
                     "executions = executions + ?, previous_status = ?, last_response_us = ? WHERE id = ?",
                     (
                         to_us(decision.at),
-                        isinstance(outcome, outcomes.Answered),
+                        isinstance(outcome, Answered),
                         outcomes.is_execution(outcome),
                         outcomes.status_told(outcome),
                         to_us(now),

@@ -2,28 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from datetime import timedelta
-
+from emulator.outgoing import HttpCall
 from emulator.tasks import names, protos
 from emulator.tasks.attempts import Claim
 from emulator.tasks.oidc import TokenIssuer
-from emulator.tasks.outcomes import Answered
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpCall:
-    method: str
-    url: str
-    headers: Mapping[str, str]
-    body: bytes
-    deadline: timedelta
-    """The dispatcher enforces it; a sender need not."""
-
-
-Sender = Callable[[HttpCall], Awaitable[Answered | int]]
-"""Makes the call and tells its answer, or just the status. What it raises counts as no answer at all."""
 
 
 def call_of(claim: Claim, issuer: TokenIssuer) -> HttpCall:

@@ -15,11 +15,12 @@ import sqlite3
 from collections import Counter
 from datetime import datetime, timedelta
 
+from emulator.outgoing import Sender
 from emulator.tasks.attempts import Claim
-from emulator.tasks.calls import Sender, call_of
+from emulator.tasks.calls import call_of
 from emulator.tasks.engine import Engine
 from emulator.tasks.oidc import TokenIssuer
-from emulator.tasks.outcomes import Answered, Outcome, TimedOut, Unreachable, succeeded
+from emulator.tasks.outcomes import Outcome, TimedOut, Unreachable, succeeded
 
 log = logging.getLogger(__name__)
 
@@ -159,7 +160,7 @@ class Dispatcher:
             return TimedOut()
         except Exception as error:  # noqa: BLE001 - the border: however a call fails, its task is tried again
             return Unreachable(f"{type(error).__name__}: {error}")
-        return answer if isinstance(answer, Answered) else Answered(answer)
+        return answer
 
     def _leave_alone(self, queue_id: int, error: sqlite3.Error) -> None:
         log_storage_fault(error)

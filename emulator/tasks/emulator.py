@@ -9,13 +9,12 @@ from pathlib import Path
 from random import Random, SystemRandom
 from typing import Any
 
+from emulator.outgoing import HttpSender, Sender
 from emulator.rpc.service import Service
 from emulator.tasks import names
-from emulator.tasks.calls import Sender
 from emulator.tasks.dispatcher import Dispatcher
 from emulator.tasks.engine import Engine
 from emulator.tasks.oidc import GOOGLE_ISSUER, TokenIssuer
-from emulator.tasks.sender import HttpSender
 from emulator.tasks.service import service_of
 from emulator.tasks.times import Clock, utc_now
 

@@ -8,11 +8,7 @@ from typing import assert_never
 
 import grpc
 
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    status: int
-    retry_after: timedelta = timedelta(0)
+from emulator.outgoing import Answered
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import asyncio
 import os
 import secrets
 
+import pytest
 from hypothesis import HealthCheck, given, note, settings
 
 from emulator.firestore.emulator import FirestoreEmulator
@@ -24,6 +25,7 @@ from tests.conformance.universe import cases
 CASES = int(os.environ.get("OUTBOX_DIFFERENTIAL_CASES", "1000"))
 
 
+@pytest.mark.timeout(120 + CASES)
 @settings(
     max_examples=CASES,
     deadline=None,

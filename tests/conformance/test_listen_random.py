@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, given, note, settings
 
 from tests.conformance.backends import Backend, Refused
@@ -17,6 +18,7 @@ CASES = int(os.environ.get("OUTBOX_DIFFERENTIAL_CASES", "1000")) // 10
 WATCHED, MARKER = 2, 4
 
 
+@pytest.mark.timeout(120 + CASES)
 @settings(
     max_examples=CASES,
     deadline=None,

@@ -156,10 +156,10 @@ def demo(
 
 
 def worker(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Where Cloud Tasks finds it; PORT by default.")] = int(
-        os.environ.get("PORT", "8082")
-    ),
-    host: Annotated[str, typer.Option(help="0.0.0.0 in a container.")] = os.environ.get("OUTBOX_HOST", "127.0.0.1"),
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, envvar="PORT", help="Where Cloud Tasks finds it; 0 takes a free one.")
+    ] = 8082,
+    host: Annotated[str, typer.Option(envvar="OUTBOX_HOST", help="0.0.0.0 in a container.")] = "127.0.0.1",
     pull: Annotated[bool, typer.Option("--pull", help="No HTTP: follow ready lanes by a listener.")] = False,
 ) -> None:
     """The Cloud Run service, or with --pull an always-on worker."""

@@ -18,7 +18,7 @@ from worker.domain.why import why as reasons_for
 from worker.outbox.enqueue import Differs, Enqueued, NewMessage, Refused
 from worker.outbox.trigger import lane_of
 from worker.store import paths
-from worker.store.gateway import Conflict, Find, update
+from worker.store.gateway import DELETE, Conflict, Find, update
 from worker.store.messages import Stored, completion
 from worker.wiring import System
 
@@ -175,10 +175,10 @@ def cancel(request_id: RequestId, as_json: Json = False) -> None:
     state = with_system(work)
     if as_json:
         show_json({"requestId": request_id, "status": state})
-    elif state == OutboxStatus.CANCELLED.value:
-        console.print(f"{request_id}  cancelled")
-    else:
+    if state != OutboxStatus.CANCELLED.value:
         fail(f"{request_id} cannot be cancelled any more: it is {state}")
+    if not as_json:
+        console.print(f"{request_id}  cancelled")
 
 
 def redrive(
@@ -204,10 +204,10 @@ def redrive(
     redriven = with_system(work)
     if as_json:
         show_json({"redriven": redriven})
-    elif redriven:
-        console.print(f"{len(redriven)} back in the queue")
-    else:
+    if not redriven:
         fail("nothing to redrive: only failed and uncertain messages can be put back")
+    if not as_json:
+        console.print(f"{len(redriven)} back in the queue")
 
 
 async def _failed(system: System, account_id: str) -> list[str]:
@@ -226,4 +226,4 @@ async def _redrive_one(system: System, stored: Stored) -> bool:
     return not isinstance(await system.messages.write(writes), Conflict)
 
 
-_QUEUED_AGAIN = {"status": "queued"}
+_QUEUED_AGAIN = {"status": "queued", "error": DELETE, "failedAt": DELETE}

@@ -96,7 +96,7 @@ def audit(as_json: Json = False) -> None:
         show_json({"broken": findings})
     elif findings:
         for finding in findings:
-            console.print(finding, markup=False)
+            console.print(finding, soft_wrap=True)
     else:
         console.print("every invariant holds")
     if findings:

@@ -12,10 +12,14 @@ from typing import Annotated, Any, NoReturn, TypeVar
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 T = TypeVar("T")
 
-console = Console(highlight=False)
+WIDE = 400
+"""In a pipe nothing is wrapped or cut: lines there are for grep."""
+
+console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else WIDE)
 """Colours are off by themselves where the output is no terminal."""
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document, for machines.")]
@@ -57,14 +61,14 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], empty: str
         return
     table = Table(*columns, box=None, header_style="bold", pad_edge=False)
     for row in rows:
-        table.add_row(*(_text(cell) for cell in row))
+        table.add_row(*(Text(_text(cell)) for cell in row))
     console.print(table)
 
 
 def show_fields(fields: Mapping[str, Any]) -> None:
     width = max((len(name) for name in fields), default=0)
     for name, value in fields.items():
-        console.print(f"[bold]{name.ljust(width)}[/bold]  {_text(value)}", markup=True)
+        console.print(Text.assemble((name.ljust(width), "bold"), "  ", _text(value)), soft_wrap=True)
 
 
 def _text(value: Any) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol, assert_never
+from weakref import WeakValueDictionary
 
 from worker import log
 from worker.clock import Clock
@@ -84,6 +85,7 @@ class LaneEngine:
         self._quantum = quantum
         self._longest = longest
         self._slots = Slots(concurrency)
+        self._acquiring: WeakValueDictionary[LaneRef, asyncio.Lock] = WeakValueDictionary()
         self._sessions: set[Session] = set()
         self._stopping = False
         self._all_released: asyncio.Future[None] | None = None
@@ -96,12 +98,13 @@ class LaneEngine:
             acquired = await self._acquire(ref)
             if not isinstance(acquired, tuple):
                 return acquired
-            stored, held = acquired
+            stored, held, asked = acquired
             session = Session(
                 ref,
                 stored,
                 held.hold,
                 held.entry,
+                asked=asked,
                 lanes=self._lanes,
                 clock=self._clock,
                 quantum=self._quantum,
@@ -117,24 +120,32 @@ class LaneEngine:
                     self._all_released.set_result(None)
         return Ran()
 
-    async def _acquire(self, ref: LaneRef) -> tuple[StoredLane, Acquired] | NotHeld:
-        while True:
-            stored = await self._lanes.read(ref)
-            decision = acquire(stored.lane, self._owner, self._clock(), self._lease)
-            match decision:
-                case Busy(until=until):
-                    return NotHeld(until)
-                case NotDue(at=at):
-                    if at is not None:
-                        await self._waker.enqueue(ref, at)  # it moved: a debounce, or a hop to a far time
-                    return NotHeld(at)
-                case Acquired():
-                    written = await self._lanes.write(ref, decision.lane, stored)
-                    if written is not None:
-                        log.lane_acquired(ref, decision.entry, decision.hold.fence)
-                        return written, decision
-                case _:
-                    assert_never(decision)
+    async def _acquire(self, ref: LaneRef) -> tuple[StoredLane, Acquired, float] | NotHeld:
+        """One at a time for a lane: what is found under our name after a lost answer is then ours, and of this call."""
+        async with self._acquiring.setdefault(ref, asyncio.Lock()):
+            asked_for: Acquired | None = None
+            asked = 0.0
+            while True:
+                stored = await self._lanes.read(ref)
+                if asked_for is not None and _is_held(stored.lane, asked_for):
+                    return stored, asked_for, asked
+                asked = asyncio.get_running_loop().time()
+                decision = acquire(stored.lane, self._owner, self._clock(), self._lease)
+                match decision:
+                    case Busy(until=until):
+                        return NotHeld(until)
+                    case NotDue(at=at):
+                        if at is not None:
+                            await self._waker.enqueue(ref, at)  # it moved: a debounce, or a hop to a far time
+                        return NotHeld(at)
+                    case Acquired():
+                        asked_for = decision
+                        written = await self._lanes.write(ref, decision.lane, stored)
+                        if written is not None:
+                            log.lane_acquired(ref, decision.entry, decision.hold.fence)
+                            return written, decision, asked
+                    case _:
+                        assert_never(decision)
 
     async def _work(self, session: Session, handler: Handler) -> None:
         renewal = asyncio.create_task(session.keep_alive())
@@ -162,16 +173,23 @@ class LaneEngine:
             is_due = lane.rerun_requested and (lane.due_at is None or lane.due_at <= now)
             if is_due and not isinstance(work, More) and session.may_start() and not session.must_yield():
                 decision = None
-                return replace(lane, rerun_requested=False, woken_at=None, due_at=None)
+                return replace(session.tidied(lane), rerun_requested=False, woken_at=None, due_at=None)
             released = release(session.tidied(lane), session.hold, now, work)
             if isinstance(released, Lost):
                 raise LaneLost(session.ref)
             decision = released
             return released.lane
 
-        await session.write(change)
+        try:
+            await session.write(change)
+        except LaneLost:
+            # Perhaps to our own release, whose answer did not come. A hint too many is harmless, a missing one is not.
+            if isinstance(decision, Requeued | Sleeping):
+                await self._waker.enqueue(session.ref, decision.at)
+            raise
         match decision:
             case None:
+                session.extend_with(None)
                 return False
             case Requeued(at=at) | Sleeping(at=at):
                 log.lane_released(session.ref, type(decision).__name__, at)
@@ -199,3 +217,7 @@ class LaneEngine:
     @property
     def waiting(self) -> int:
         return self._slots.waiting
+
+
+def _is_held(lane: Lane, asked_for: Acquired) -> bool:
+    return lane.lease is not None and lane.lease.belongs_to(asked_for.hold)

@@ -35,16 +35,19 @@ class Session:
         hold: Hold,
         entry: Entry,
         *,
+        asked: float,
         lanes: LaneStore,
         clock: Clock,
         quantum: timedelta,
         longest: timedelta,
         slots: Slots,
     ) -> None:
+        """`asked` is the loop's time just before the lane was asked for."""
         self.ref = ref
         self.hold = hold
         self.entry = entry
         self.started_at = hold.asked_at
+        self._asked = asked
         self.stopping = asyncio.Event()
         """The worker is shutting down: start nothing new."""
         self.changed = asyncio.Event()
@@ -64,7 +67,7 @@ class Session:
     def lane(self) -> Lane:
         return self._stored.lane
 
-    def extend_with(self, extend: Extend) -> None:
+    def extend_with(self, extend: Extend | None) -> None:
         self._extend = extend
 
     def tidy_with(self, tidied: Callable[[Lane], Lane]) -> None:
@@ -72,8 +75,14 @@ class Session:
         self.tidied = tidied
 
     def may_start(self) -> bool:
-        """Whether a provider call begun now would end under this lease."""
-        return not self._lost and not self.stopping.is_set() and self.hold.may_start(self._clock())
+        """Whether a provider call begun now would end under this lease.
+
+        Both the clock on the wall and the time that went by must agree: the former may be set back, the latter may
+        stand still while a machine is suspended.
+        """
+        if self._lost or self.stopping.is_set() or not self.hold.may_start(self._clock()):
+            return False
+        return _loop_time() - self._asked < (self.hold.stop_at - self.hold.asked_at).total_seconds()
 
     def must_yield(self) -> bool:
         """The quantum is used up and another lane waits, or the run has lasted as long as a run may."""
@@ -112,12 +121,13 @@ class Session:
     async def keep_alive(self) -> None:
         """Renews until cancelled. When it cannot, the lease runs out, and `may_start` says so in time."""
         while not self._lost:
-            await asyncio.sleep(max(0.0, (self.hold.renew_at() - self._clock()).total_seconds()))
+            renew_after = (self.hold.renew_at() - self.hold.asked_at).total_seconds()
+            await asyncio.sleep(max(0.0, self._asked + renew_after - _loop_time()))
             with suppress(StoreUnavailable):
                 await self._renew()
 
     async def _renew(self) -> None:
-        asked_at = self._clock()
+        asked_at, asked = self._clock(), _loop_time()
         renewed: Renewed | None = None
 
         def change(lane: Lane) -> Lane:
@@ -135,7 +145,7 @@ class Session:
             self.changed.set()
             return
         assert renewed is not None, "write calls change"
-        self.hold = renewed.hold
+        self.hold, self._asked = renewed.hold, asked
         self.changed.set()
 
     def next_wait(self, until: datetime | None) -> float | None:
@@ -150,3 +160,7 @@ class Session:
                     async with asyncio.timeout(self.next_wait(until)):
                         await self.changed.wait()
         self.changed.clear()
+
+
+def _loop_time() -> float:
+    return asyncio.get_running_loop().time()

@@ -61,6 +61,7 @@ class Waker:
         self._start(ref, at).add_done_callback(lambda task: _pass_on(task, future))
 
     async def _wake_now(self, ref: LaneRef, at: datetime | None) -> None:
+        tried_for: datetime | None = None
         while True:
             stored = await self._lanes.read(ref)
             now = self._clock()
@@ -70,6 +71,8 @@ class Waker:
             task_at: datetime | None
             match woken:
                 case Served():
+                    if tried_for is not None:  # perhaps by our own write, whose answer did not come
+                        await self.enqueue(ref, tried_for)
                     return
                 case Queued(lane=lane, at=task_at):
                     pass
@@ -79,6 +82,7 @@ class Waker:
                     task_at = None
                 case _:
                     assert_never(woken)
+            tried_for = task_at
             if await self._lanes.write(ref, lane, stored) is None:
                 continue  # somebody else changed it: look again
             if task_at is not None:

@@ -54,9 +54,9 @@ def value(rng: Random) -> Plain:
 
 
 def fields(rng: Random) -> dict[str, Plain]:
-    """Of a document: now and then one is missing, or of another type."""
+    """Of a document: now and then one is missing, of another type, or too long to be indexed whole."""
     found: dict[str, Plain] = {
-        "a": value(rng),
+        "a": value(rng) if rng.random() < 0.97 else "x" * rng.choice([1500, 1501, 1502]),
         "b": value(rng),
         "t": rng.choices([1, 1.0, 2, "a", None], k=rng.randrange(4)) if rng.random() < 0.8 else value(rng),
         "m": {"k": value(rng), "l": value(rng)} if rng.random() < 0.8 else value(rng),

@@ -147,6 +147,19 @@ def test_nothing_stored_after_a_key_reaches_its_end_mark(group: list[Plain]) -> 
             assert key("x") < key("x") + following < key("x") + keys.AFTER
 
 
+def test_an_index_sees_the_first_1500_bytes_of_a_long_value_and_puts_it_behind_the_short_one() -> None:
+    def index_key(plain: Plain) -> bytes:
+        return keys.index_key(value(plain))
+
+    for one, zero in (("x", "\x00"), (b"x", b"\x00")):
+        exact, longer, longest = (index_key(one * length) for length in (1500, 1501, 5000))
+        assert index_key(one * 1499) < exact < longer == longest
+        assert index_key(one * 1500 + zero) == longer
+        assert index_key(one * 1499 + zero + one) < exact
+        assert not longer.startswith(exact)
+    assert index_key([1, "x" * 2000]) == key([1, "x" * 2000]), "only values that stand by themselves are cut"
+
+
 # --- names
 
 segments = st.lists(strategies.ids, min_size=1, max_size=4)

@@ -17,10 +17,9 @@ from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpc
 from grpc import aio
 
 from emulator import virtual_time
+from emulator.outgoing import Answered, HttpCall
 from emulator.rpc.inprocess import InProcessChannel
-from emulator.tasks.calls import HttpCall
 from emulator.tasks.emulator import TasksEmulator
-from emulator.tasks.outcomes import Answered
 
 LOCATION = "projects/demo-outbox/locations/europe-west1"
 QUEUE = f"{LOCATION}/queues/lanes"
@@ -138,7 +137,7 @@ class World:
         self.emulator = TasksEmulator(**(options | emulator_options))
         self.client = client_of(self.emulator)
 
-    async def _send(self, call: HttpCall) -> Answered | int:
+    async def _send(self, call: HttpCall) -> Answered:
         self.sent.append(Sent(self.now(), call))
         self.busy += 1
         self.most_busy = max(self.most_busy, self.busy)
@@ -150,7 +149,7 @@ class World:
         answer = script.pop(0) if script else 200
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        return Answered(answer) if isinstance(answer, int) else answer
 
     def now(self) -> float:
         return round((self.clock() - START).total_seconds(), 6)

@@ -10,10 +10,8 @@ from datetime import timedelta
 import h11
 import pytest
 
-from emulator.tasks import sender
-from emulator.tasks.calls import HttpCall
-from emulator.tasks.outcomes import Answered
-from emulator.tasks.sender import HttpSender
+from emulator import outgoing
+from emulator.outgoing import Answered, HttpCall, HttpSender
 
 
 class Script:
@@ -90,7 +88,7 @@ async def test_a_connection_is_used_again_and_replaced_when_the_server_drops_it(
 
 
 async def test_a_connection_that_stood_idle_for_too_long_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sender, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(outgoing, "IDLE_SECONDS", 0.0)
     async with playing(OK, OK) as (script, send):
         for _ in range(2):
             assert await send(get(script.url)) == Answered(200)
