@@ -214,6 +214,10 @@ class OutboxMessage:
             lease_until=lease_until,
         )
 
+    def unclaimed(self) -> OutboxMessage:
+        """The claim is given back unused: nothing was called, and its place in the order is what it was."""
+        return replace(self, status=_next(self, Event.RETRY), claimed_by=None, lease_until=None)
+
     def sent(self, *, provider_message_id: str | None, at: datetime) -> OutboxMessage:
         return replace(
             self,

@@ -27,6 +27,8 @@ class Candidates:
         self._kept: dict[str, Stored] = {}
         self._last: Stored | None = None
         """The last document of the page read last: the next page begins behind it."""
+        self._named: set[str] = set()
+        """Those that a hold waits for."""
         self._gone: set[str] = set()
         """Looked for by their id, and not there to be claimed."""
         self.exhausted = False
@@ -36,7 +38,12 @@ class Candidates:
         return len(self._kept)
 
     def in_order(self) -> list[OutboxMessage | InvalidMessage]:
-        return [stored.message for stored in sorted(self._kept.values(), key=_order)]
+        """Those whose predecessors are all here: of one time the query brings the names in order, not the ages."""
+        ordered = sorted(self._kept.values(), key=_order)
+        if not self.exhausted and self._last is not None:
+            last = _order(self._last)[0]
+            ordered = [stored for stored in ordered if _order(stored)[0] < last or stored.request_id in self._named]
+        return [stored.message for stored in ordered]
 
     async def read_more(self, now: datetime, skip: Collection[str]) -> None:
         """The next page, without what is in flight (its documents may still be queued as the query sees them)."""
@@ -57,10 +64,12 @@ class Candidates:
         for stored in await self._messages.get(wanted):
             if isinstance(stored.message, OutboxMessage) and stored.message.status in ("queued", "uncertain"):
                 self._kept[stored.request_id] = stored
+                self._named.add(stored.request_id)
         self._gone.update(one for one in wanted if one not in self._kept)
 
     def put_back(self, stored: Stored) -> None:
         self._kept[stored.request_id] = stored
+        self._named.add(stored.request_id)
 
     def take_out(self, request_id: str) -> Stored:
         return self._kept.pop(request_id)
@@ -68,6 +77,7 @@ class Candidates:
     def forget(self) -> None:
         """Something changed behind our back: read everything again."""
         self._kept.clear()
+        self._named.clear()
         self._gone.clear()
         self._last = None
         self.exhausted = False

@@ -2,18 +2,23 @@
 
 What a message leaves on its lane (a hold on its thread, a pause) is written before the message itself goes back to the
 queue: a crash in between leaves a hold for a message that the takeover settles, never a message that others overtake.
+
+A holder that has lost its lane can leave nothing on it any more. But what the provider told it is still true: messages
+that ended are written as such, each under its own claim. Those that would go back to the queue are left to whoever has
+the lane now.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import TypeVar
 
 from worker import log
 from worker.clock import Clock
-from worker.domain.attempt import ParkAccount, ThrottleApp, Verdict
+from worker.domain.attempt import Effect, ParkAccount, ThrottleApp, Verdict
 from worker.domain.completion import WriteAgain, lane_after, reconcile, thread_held_until
 from worker.domain.lane import Lane
 from worker.domain.message import OutboxMessage
@@ -22,6 +27,8 @@ from worker.lane.session import LaneLost, Session
 from worker.store.accounts import AccountStore, SharedLimit
 from worker.store.gateway import Committed, Conflict, WriteOp
 from worker.store.messages import MessageStore, Stored, completion
+
+T = TypeVar("T")
 
 TRIES = 6
 PAUSE_SECONDS = 0.5
@@ -51,7 +58,8 @@ class Completer:
         self._clock = clock
         self._ended: list[_Ended] = []
         self._writer: asyncio.Task[None] | None = None
-        self._freed: set[str] = set()
+        self._freed: dict[str, str] = {}
+        """threadId -> the message that the thread need not wait for any longer."""
 
     async def complete(self, claim: Stored, verdict: Verdict) -> Stored | None:
         """The document as it is afterwards; None if somebody else settled it."""
@@ -61,9 +69,23 @@ class Completer:
             self._writer = asyncio.create_task(self._write_all())
         return await ended.written
 
+    async def give_back(self, claim: Stored) -> Stored | None:
+        """A claim that was never used: the document as if it had not been made, but for the count. None if somebody
+        else settled it. Its place in the order is what it was, so it leaves no hold."""
+        before = _claimed(claim)
+        result = await self._commit(completion(claim, before.unclaimed()))
+        if not isinstance(result, Conflict):
+            return replace(claim, message=before.unclaimed(), version=result.versions[0])
+        for found in await self._reading(lambda: self._messages.get([before.request_id])):
+            current = found.message
+            if isinstance(current, OutboxMessage) and current.claimed_by == before.claimed_by:
+                await self._commit(completion(found, current.unclaimed()))  # only a cancel was added
+        return None
+
     def tidied(self, lane: Lane) -> Lane:
         """The lane without the holds of messages that have ended: written when the lane is written anyway."""
-        return lane.without_holds(frozenset(self._freed & lane.holds.keys()))
+        ended = {t for t, request_id in self._freed.items() if t in lane.holds and lane.holds[t].request_id == request_id}
+        return lane.without_holds(frozenset(ended))
 
     async def _write_all(self) -> None:
         """While one commit is under way, what ends gathers for the next."""
@@ -76,82 +98,115 @@ class Completer:
                     for ended in batch:
                         if not ended.written.done():
                             ended.written.set_exception(_copy(error))
-                    if not isinstance(error, StoreUnavailable | LaneLost):
+                    if not isinstance(error, Exception):
                         raise
         finally:
             self._writer = None
 
     async def _write(self, batch: list[_Ended]) -> None:
-        verdicts = [ended.verdict for ended in batch]
-        await self._lane_first(verdicts)
+        try:
+            await self._lane_first([ended.verdict for ended in batch])
+        except LaneLost:
+            for ended in batch:
+                if thread_held_until(ended.verdict) is None:
+                    await self._write_one(ended)
+            raise
         writes = [completion(ended.claim, ended.verdict.message) for ended in batch]
         result = await self._commit([op for ops in writes for op in ops])
         if not isinstance(result, Conflict):
             position = 0
             for ended, ops in zip(batch, writes, strict=True):
-                version = result.versions[position]
+                self._written(ended, replace(ended.claim, version=result.versions[position]))
                 position += len(ops)
-                ended.written.set_result(replace(ended.claim, message=ended.verdict.message, version=version))
         elif len(batch) > 1:
             for ended in batch:
                 await self._write_one(ended)
         else:
             await self._reconciled(batch[0])
-        for verdict in verdicts:
-            log.attempt_ended(verdict.message.request_id, type(verdict).__name__, verdict.message.status)
-            if thread_held_until(verdict) is None:
-                self._freed.add(verdict.message.thread_id)
 
     async def _write_one(self, ended: _Ended) -> None:
-        writes = completion(ended.claim, ended.verdict.message)
-        result = await self._commit(writes)
+        result = await self._commit(completion(ended.claim, ended.verdict.message))
         if isinstance(result, Conflict):
             await self._reconciled(ended)
         else:
-            ended.written.set_result(replace(ended.claim, message=ended.verdict.message, version=result.versions[0]))
+            self._written(ended, replace(ended.claim, version=result.versions[0]))
+
+    def _written(self, ended: _Ended, stored: Stored) -> None:
+        message = ended.verdict.message
+        log.attempt_ended(message.request_id, type(ended.verdict).__name__, message.status)
+        self._let_go(ended)
+        if not ended.written.done():
+            ended.written.set_result(replace(stored, message=message))
 
     async def _reconciled(self, ended: _Ended) -> None:
         """The slow path: somebody touched the document since the claim."""
-        claimed = ended.claim.message
-        assert isinstance(claimed, OutboxMessage), "only valid documents are claimed"
+        claimed = _claimed(ended.claim)
         for _ in range(TRIES):
-            found = await self._messages.get([claimed.request_id])
+            found = await self._reading(lambda: self._messages.get([claimed.request_id]))
             current = found[0].message if found else None
             decision = reconcile(current if isinstance(current, OutboxMessage) else None, claimed, ended.verdict)
             if not isinstance(decision, WriteAgain):
                 break
-            writes = completion(found[0], decision.message)
-            result = await self._commit(writes)
+            result = await self._commit(completion(found[0], decision.message))
             if not isinstance(result, Conflict):
-                ended.written.set_result(replace(found[0], message=decision.message, version=result.versions[0]))
+                again = replace(ended, verdict=replace(ended.verdict, message=decision.message))
+                self._written(again, replace(found[0], version=result.versions[0]))
                 return
-        ended.written.set_result(None)
+        self._let_go(ended)
+        if not ended.written.done():
+            ended.written.set_result(None)
+
+    def _let_go(self, ended: _Ended) -> None:
+        if thread_held_until(ended.verdict) is None:
+            self._freed[ended.verdict.message.thread_id] = ended.verdict.message.request_id
 
     async def _lane_first(self, verdicts: list[Verdict]) -> None:
         now = self._clock()
         if any(thread_held_until(verdict) is not None or verdict.effects for verdict in verdicts):
-            await self._session.write(
-                lambda lane: reduce(lambda held, verdict: lane_after(held, verdict, now), verdicts, lane)
+            await self._persistently(
+                lambda: self._session.write(
+                    lambda lane: reduce(lambda held, verdict: lane_after(held, verdict, now), verdicts, lane)
+                )
             )
-            self._freed -= {v.message.thread_id for v in verdicts if thread_held_until(v) is not None}
+            for verdict in verdicts:
+                if thread_held_until(verdict) is not None:
+                    self._freed.pop(verdict.message.thread_id, None)
         for effect in [effect for verdict in verdicts for effect in verdict.effects]:
-            if isinstance(effect, ParkAccount):
-                log.account_parked(self._session.ref.key, effect.error.message)
-                await self._accounts.park(self._session.ref.key, effect.error)
-            elif isinstance(effect, ThrottleApp) and self._shared is not None:
-                await self._shared.pause(effect.until)
+            await self._apply(effect)
+
+    async def _apply(self, effect: Effect) -> None:
+        shared = self._shared
+        if isinstance(effect, ParkAccount):
+            log.account_parked(self._session.ref.key, effect.error.message)
+            await self._persistently(lambda: self._accounts.park(self._session.ref.key, effect.error))
+        elif isinstance(effect, ThrottleApp) and shared is not None:
+            await self._persistently(lambda: shared.pause(effect.until))
 
     async def _commit(self, writes: Sequence[WriteOp]) -> Committed | Conflict:
-        """Until it is written, or our lease is over: an outcome known to nobody else is worth waiting for."""
+        return await self._persistently(lambda: self._messages.write(writes))
+
+    async def _reading(self, read: Callable[[], Awaitable[list[Stored]]]) -> list[Stored]:
+        return await self._persistently(read)
+
+    async def _persistently(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Until it is done, or our lease is over: an outcome known to nobody else is worth waiting for."""
         while True:
             try:
-                return await self._messages.write(writes)
+                return await work()
             except StoreUnavailable:
                 if self._clock() >= self._session.hold.until:
                     raise
                 await asyncio.sleep(PAUSE_SECONDS)
 
 
+def _claimed(claim: Stored) -> OutboxMessage:
+    assert isinstance(claim.message, OutboxMessage), "only valid documents are claimed"
+    return claim.message
+
+
 def _copy(error: BaseException) -> BaseException:
     """One exception object must not be raised in several tasks: each adds its own traceback."""
-    return type(error)(*error.args)
+    try:
+        return type(error)(*error.args)
+    except TypeError:
+        return RuntimeError(repr(error))
