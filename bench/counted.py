@@ -47,13 +47,19 @@ class CountingChannel(aio.Channel):
         # The generated transports append their logging interceptor here.
         self._unary_unary_interceptors: list[Any] = []
 
-    def unary_unary(self, method: str, request_serializer: Any = None, response_deserializer: Any = None, **_: Any) -> Any:
+    def unary_unary(
+        self, method: str, request_serializer: Any = None, response_deserializer: Any = None, **_: Any
+    ) -> Any:
         return self._behind.unary_unary(method, *self._counted(method, request_serializer, response_deserializer))
 
-    def unary_stream(self, method: str, request_serializer: Any = None, response_deserializer: Any = None, **_: Any) -> Any:
+    def unary_stream(
+        self, method: str, request_serializer: Any = None, response_deserializer: Any = None, **_: Any
+    ) -> Any:
         return self._behind.unary_stream(method, *self._counted(method, request_serializer, response_deserializer))
 
-    def stream_stream(self, method: str, request_serializer: Any = None, response_deserializer: Any = None, **_: Any) -> Any:
+    def stream_stream(
+        self, method: str, request_serializer: Any = None, response_deserializer: Any = None, **_: Any
+    ) -> Any:
         return self._behind.stream_stream(method, request_serializer, response_deserializer)
 
     def stream_unary(self, *args: Any, **kwargs: Any) -> Any:

@@ -164,7 +164,7 @@ def our_server(measured: Measured) -> Iterator[Client]:
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
-            address = json.loads(process.stdout.readline())["firestore"]
+            address = json.loads(process.stdout.readline())["FIRESTORE_EMULATOR_HOST"]
             taken = time.perf_counter() - before
             measured.start_up_seconds = min(measured.start_up_seconds or taken, taken)
             client = Client(address)

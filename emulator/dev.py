@@ -175,11 +175,11 @@ class DevStack:
             provider += ["--data", str(self.settings.data / "provider-calls.jsonl")]
         await self.start("provider", provider)
 
-    async def start(self, name: str, arguments: list[str]) -> ManagedProcess:
+    async def start(self, name: str, arguments: list[str]) -> str:
+        """Its ready line. The process is stopped with the stack; by its name, workers first."""
         process = ManagedProcess(name, arguments, self.environment, self._logs / f"{name}.log")
         self.processes[name] = process
-        await process.start()
-        return process
+        return await process.start()
 
     def log_of(self, name: str) -> str:
         return (self._logs / f"{name}.log").read_text(errors="replace")

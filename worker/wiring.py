@@ -74,7 +74,7 @@ def assemble(
     gateway = Gateway(client, jitter=random.random)
     messages, lanes = MessageStore(gateway), LaneStore(gateway)
     accounts = AccountStore(gateway, per_minute=settings.per_minute, concurrency=settings.send_concurrency)
-    cap = Cap.per_second(settings.global_per_second, burst=max(1, round(settings.global_per_second)))
+    cap = Cap.per_second(settings.global_per_second, burst=max(2, round(settings.global_per_second)))
     shared = None if cap is None else SharedLimit(gateway, GLOBAL_LIMIT, cap)
     outbox = Outbox(messages, accounts, providers, settings, clock, random, shared)
     quiet = Debounce(

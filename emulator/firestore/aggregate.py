@@ -103,6 +103,9 @@ def _sum(numbers: list[float | int]) -> Proto:
         if -(2**63) <= total < 2**63:
             return Value(integer_value=int(total))
         return Value(double_value=float(total))
+    # Integers exactly first, rounded once; then with the doubles, rounded once more.
+    whole = sum(number for number in numbers if isinstance(number, int))
+    numbers = [float(whole), *(number for number in numbers if not isinstance(number, int))]
     special = [float(number) for number in numbers if not math.isfinite(number)]
     if special:
         return Value(double_value=sum(special))

@@ -131,7 +131,8 @@ class IndexRules:
             if index.collection_id != query.collection_id or index.group_scope != query.descendants:
                 continue
             front, back = index.parts[: -len(needs.ordered)], index.parts[-len(needs.ordered) :]
-            if back != needs.ordered:
+            # With nothing to order by, the direction in which the index has the names is all the same.
+            if back != needs.ordered and len(needs.ordered) > 1:
                 continue
             if all(self._filters(part, needs) for part in front):
                 yield {path for path, _ in front}

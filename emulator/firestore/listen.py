@@ -8,9 +8,9 @@ consistent moment. A target that cannot be served is answered with REMOVE and th
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from emulator.firestore.engine import Change, Engine
 from emulator.firestore.fields import project
@@ -24,22 +24,17 @@ from emulator.rpc.errors import RpcError, invalid_argument
 _kind = TargetChange.TargetChangeType.Value
 ADD, REMOVE, CURRENT, RESET, NO_CHANGE = map(_kind, ("ADD", "REMOVE", "CURRENT", "RESET", "NO_CHANGE"))
 
-_END: Final = object()
-
 
 @dataclass(slots=True)
 class _DocumentsTarget:
     id: int
     locations: frozenset[Location]
-    since_micros: int
-    """Its initial state has every commit up to here; those may still be waiting in the stream's queue."""
 
 
 @dataclass(slots=True)
 class _QueryTarget:
     id: int
     query: Query
-    since_micros: int
     shown: set[Location] = field(default_factory=set)
     """What the client has."""
 
@@ -55,32 +50,44 @@ _Target = _DocumentsTarget | _QueryTarget
 async def listen(
     engine: Engine, requests: AsyncIterator[Proto], check_database: Callable[[str], str]
 ) -> AsyncIterator[Proto]:
-    """One stream. Requests and commits are taken in the order in which they came."""
-    inbox: asyncio.Queue[object] = asyncio.Queue()
+    """One stream. A request is answered only when every commit so far has been told: then all targets stand at now."""
+    commits: deque[tuple[Sequence[Change], int]] = deque()
+    asked: deque[Proto | Exception | None] = deque()
+    """None: the client will ask for nothing more."""
+    news = asyncio.Event()
     targets: dict[int, _Target] = {}
 
     async def read_requests() -> None:
         try:
             async for request in requests:
-                inbox.put_nowait(request)
-            inbox.put_nowait(_END)
+                asked.append(request)
+                news.set()
+            asked.append(None)
         except Exception as error:  # noqa: BLE001 - carried to the stream, which answers with it
-            inbox.put_nowait(error)
+            asked.append(error)
+        news.set()
 
     def on_commit(changes: Sequence[Change], micros: int) -> None:
-        inbox.put_nowait((changes, micros))
+        commits.append((changes, micros))
+        news.set()
 
     engine.after_commit.append(on_commit)
     reader = asyncio.create_task(read_requests())
     try:
-        while (item := await inbox.get()) is not _END:
-            if isinstance(item, Exception):
-                raise item
-            if isinstance(item, tuple):
-                changes, micros = item
-                messages = list(_differences(engine, targets.values(), changes, micros))
+        while True:
+            if commits:
+                messages = list(_differences(engine, targets.values(), *commits.popleft()))
+            elif asked:
+                request = asked.popleft()
+                if request is None:
+                    return
+                if isinstance(request, Exception):
+                    raise request
+                messages = list(_answer(engine, request, targets, check_database))
             else:
-                messages = list(_answer(engine, item, targets, check_database))
+                news.clear()
+                await news.wait()
+                continue
             await engine.settled()
             for message in messages:
                 yield message
@@ -112,7 +119,7 @@ def _add(engine: Engine, target: Proto, targets: dict[int, _Target]) -> Iterator
     yield _target_change(ADD, [number])
     try:
         now = engine.now_micros()
-        added = _parse_target(number, target, now)
+        added = _parse_target(number, target)
         messages = list(_initial(engine, added))
     except RpcError as error:
         removed = _target_change(REMOVE, [number])
@@ -129,14 +136,14 @@ def _add(engine: Engine, target: Proto, targets: dict[int, _Target]) -> Iterator
     yield _target_change(NO_CHANGE, [], now)
 
 
-def _parse_target(number: int, target: Proto, now: int) -> _Target:
+def _parse_target(number: int, target: Proto) -> _Target:
     match target.WhichOneof("target_type"):
         case "documents":
             locations = frozenset(parse_document(name) for name in target.documents.documents)
-            return _DocumentsTarget(number, locations, now)
+            return _DocumentsTarget(number, locations)
         case "query":
             query = parse_query(parse_parent(target.query.parent), target.query.structured_query)
-            return _QueryTarget(number, query, now)
+            return _QueryTarget(number, query)
     raise invalid_argument("A target must be documents or a query.")
 
 
@@ -158,8 +165,6 @@ def _initial(engine: Engine, target: _Target) -> Iterator[Proto]:
 def _differences(engine: Engine, targets: Iterable[_Target], changes: Sequence[Change], micros: int) -> Iterator[Proto]:
     anything = False
     for target in targets:
-        if micros <= target.since_micros:
-            continue
         for message in _target_differences(engine, target, changes, micros):
             anything = True
             yield message

@@ -329,11 +329,17 @@ async def test_long_values_sort_by_their_first_1500_bytes(backend: Backend) -> N
     assert await backend.ids("c", where("x", ">", "x")) == "1 2 3"
 
 
-async def test_a_time_is_compared_with_all_its_digits(backend: Backend) -> None:
-    await backend.seed({"c/a": {"x": Stamp(1, 1000)}})
-    assert await backend.ids("c", where("x", "==", Stamp(1, 1000))) == "a"
-    assert await backend.ids("c", where("x", "==", Stamp(1, 1999))) == ""
-    assert await backend.ids("c", where("x", "<", Stamp(1, 1999))) == "a"
+async def test_a_time_is_compared_with_all_its_digits_unless_it_is_in_a_list(backend: Backend) -> None:
+    fine = Stamp(1, 1999)
+    await backend.seed({"c/a": {"x": Stamp(1, 1000), "l": [Stamp(1, 1000)]}, "c/b": {"x": Stamp(1, 2000), "l": [1]}})
+    for operator, found in (("==", ""), ("!=", "a b"), ("<", "a"), ("<=", "a"), (">", "b"), (">=", "b")):
+        assert await backend.ids("c", where("x", operator, fine)) == found
+    assert await backend.ids("c", where("l", "array-contains", fine)) == ""
+    assert await backend.ids("c", order=["x"], start=cursor(fine, before=True)) == "b"
+    assert await backend.ids("c", where("x", "in", [fine])) == "a"
+    assert await backend.ids("c", where("x", "not-in", [fine])) == "b"
+    assert await backend.ids("c", where("l", "array-contains-any", [fine])) == "a"
+    assert await backend.ids("c", where("l", "==", [fine])) == "a"
 
 
 async def test_the_inside_of_a_vector_is_no_field(backend: Backend) -> None:

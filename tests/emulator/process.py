@@ -52,7 +52,7 @@ async def emulator_process(*options: str) -> AsyncIterator[EmulatorProcess]:
             line = await process.stdout.readline()
         assert line, f"the emulator ended with {await process.wait()} before it was ready"
         addresses = json.loads(line)
-        yield EmulatorProcess(process, addresses["firestore"], addresses["tasks"])
+        yield EmulatorProcess(process, addresses["FIRESTORE_EMULATOR_HOST"], addresses["CLOUD_TASKS_EMULATOR_HOST"])
     finally:
         if process.returncode is None:
             process.kill()

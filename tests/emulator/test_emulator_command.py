@@ -119,7 +119,7 @@ async def test_queries_are_held_to_the_indexes_given(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_it_cleanly_even_with_clients_connected(number: signal.Signals) -> None:
     async with started(*FREE_PORTS, "--json") as (process, line):
-        address = json.loads(line)["firestore"]
+        address = json.loads(line)["FIRESTORE_EMULATOR_HOST"]
         assert await answers(address)
         async with aio.insecure_channel(address) as channel:
             listening = Backend(Place("grpc", channel, address)).converse("Listen")

@@ -82,7 +82,7 @@ def emulator(
     except (CannotStart, DatabaseUnusable, IndexFileError) as error:
         fail(str(error))
     except RpcError as error:
-        fail(error.message)
+        fail(f"--queue: {error.message}")
 
 
 def dev(

@@ -53,8 +53,7 @@ class Receive:
                 upsert(paths.thread(thread_id), thread),
             ]
         )
-        if isinstance(result, Conflict) and not result.maybe_ours:
-            return False
+        # Also if it had come before: whoever stored it may have died before the wake.
         await self._waker.wake(lane_of(thread_id))
         return not isinstance(result, Conflict)
 

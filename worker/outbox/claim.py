@@ -37,6 +37,9 @@ class Candidates:
     def __len__(self) -> int:
         return len(self._kept)
 
+    def __contains__(self, request_id: str) -> bool:
+        return request_id in self._kept
+
     def in_order(self) -> list[OutboxMessage | InvalidMessage]:
         """Those whose predecessors are all here: of one time the query brings the names in order, not the ages."""
         ordered = sorted(self._kept.values(), key=_order)

@@ -84,7 +84,9 @@ class Completer:
 
     def tidied(self, lane: Lane) -> Lane:
         """The lane without the holds of messages that have ended: written when the lane is written anyway."""
-        ended = {t for t, request_id in self._freed.items() if t in lane.holds and lane.holds[t].request_id == request_id}
+        ended = {
+            t for t, request_id in self._freed.items() if t in lane.holds and lane.holds[t].request_id == request_id
+        }
         return lane.without_holds(frozenset(ended))
 
     async def _write_all(self) -> None:

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from worker import log
 from worker.clock import Clock
-from worker.domain.message import KEEP_ENDED, OutboxMessage, OutboxStatus
+from worker.domain.message import OutboxMessage, OutboxStatus
 from worker.domain.validation import InvalidMessage, parse_message
 from worker.lane.waking import Waker
+from worker.outbox.refuse import refuse
 from worker.store.lanes import LaneRef
-from worker.store.messages import MessageStore, refusal, shown_refusal
+from worker.store.messages import MessageStore
 
 KIND = "outbox"
 
@@ -41,14 +41,12 @@ class Trigger:
 
     async def _refuse(self, request_id: str) -> None:
         for stored in await self._messages.get([request_id]):
-            if not isinstance(stored.message, InvalidMessage) or stored.status != OutboxStatus.QUEUED.value:
-                return
-            error = stored.message.error(self._clock())
-            log.message_refused(request_id, error.message)
-            await self._messages.write(refusal(stored, error, error.at + KEEP_ENDED))
-            shown = None if stored.account_id is None else shown_refusal(stored, stored.account_id, error)
-            if shown is not None:
-                await self._messages.write([shown])
+            if isinstance(stored.message, InvalidMessage) and stored.status not in _TAKEN_UP:
+                await refuse(self._messages, stored, stored.message.error(self._clock()))
+
+
+_TAKEN_UP = frozenset(status.value for status in OutboxStatus) - {OutboxStatus.QUEUED.value}
+"""Beyond the client's hands."""
 
 
 def _later(message: OutboxMessage, clock: Clock) -> datetime | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from worker.domain.account import Account, AccountStatus, InvalidAccount, parse_account
 from worker.domain.outcome import DeliveryError
@@ -46,19 +46,26 @@ class SharedLimit:
     name: str
     cap: Cap
 
-    async def reserve(self, sends: int, now: datetime, mine: Block | None) -> Block | None:
-        """None: others were faster too often; try again later."""
+    async def reserve(self, sends: int, now: datetime, mine: Block | None, *, longest: timedelta) -> Block | datetime:
+        """A block; or, if it would lie further ahead than `longest`, nothing and the time to ask again.
+
+        It begins no earlier than the cap's tolerance from now, which allows its use at once, and leaves time for the
+        claim that comes before the call.
+        """
         for _ in range(TRIES):
             snapshot = await self.gateway.get(paths.limit(self.name))
             stored = None if snapshot is None else snapshot.data.get("tat")
-            block = reserve(self.cap, stored, now=now, sends=sends, mine=mine)
+            block = reserve(self.cap, stored, now=now + self.cap.tolerance, sends=sends, mine=mine)
+            usable_at = block.tat - self.cap.tolerance
+            if usable_at > now + longest:
+                return usable_at - longest / 2
             if snapshot is None:
                 op = create(paths.limit(self.name), {"tat": block.until, "burst": self.cap.burst})
             else:
                 op = update(paths.limit(self.name), {"tat": block.until}, version=snapshot.version)
             if not isinstance(await self.gateway.commit([op]), Conflict):
                 return block
-        return None
+        return now + self.cap.interval * TRIES  # others were faster too often
 
     async def pause(self, until: datetime) -> None:
         """Nothing of this limit goes before then."""

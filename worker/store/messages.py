@@ -90,15 +90,34 @@ class MessageStore:
         at = found[0].data.get("nextAttemptAt") if found else None
         return at if isinstance(at, datetime) else None
 
-    async def sending(self, account_id: str, limit: int = 300) -> list[Stored]:
-        """What an earlier holder left in flight."""
-        where = (("accountId", "==", account_id), ("status", "==", OutboxStatus.SENDING.value))
-        query = Find(collection=paths.OUTBOX, where=where, order_by=("nextAttemptAt",), limit=limit)
+    async def abandoned(self, account_id: str, by: datetime, limit: int = 100) -> list[Stored]:
+        """In flight under a claim whose lease ended by then: what earlier holders of the lane left."""
+        where = (
+            ("accountId", "==", account_id),
+            ("status", "==", OutboxStatus.SENDING.value),
+            ("leaseUntil", "<=", by),
+        )
+        query = Find(collection=paths.OUTBOX, where=where, order_by=("leaseUntil",), limit=limit)
         return [_stored(snapshot) for snapshot in await self._gateway.find(query)]
 
+    async def accounts_with_abandoned(self, by: datetime, limit: int = 100) -> set[str]:
+        """Accounts whose claims outlived their lease by then."""
+        where = (("status", "==", OutboxStatus.SENDING.value), ("leaseUntil", "<=", by))
+        query = Find(collection=paths.OUTBOX, where=where, order_by=("leaseUntil",), limit=limit, select=("accountId",))
+        found = [snapshot.data.get("accountId") for snapshot in await self._gateway.find(query)]
+        return {account_id for account_id in found if isinstance(account_id, str)}
+
+    async def cancel_requested(self, limit: int = 100) -> list[Stored]:
+        """Queued, and its author wants it no more."""
+        where = (("status", "==", OutboxStatus.QUEUED.value), ("cancelRequested", "==", True))
+        return [
+            _stored(snapshot)
+            for snapshot in await self._gateway.find(Find(collection=paths.OUTBOX, where=where, limit=limit))
+        ]
+
     async def next_account_due(self, by: datetime, after: str) -> str | None:
-        """The first account, in order behind `after`, that has a queued message due by then."""
-        where = (("status", "==", OutboxStatus.QUEUED.value), ("accountId", ">", after), ("nextAttemptAt", "<=", by))
+        """The first account, in order behind `after`, that has something waiting that came due by then."""
+        where = (("status", "in", IN_WAITING), ("accountId", ">", after), ("nextAttemptAt", "<=", by))
         query = Find(
             collection=paths.OUTBOX,
             where=where,
@@ -161,19 +180,20 @@ def completion(claim: Stored, new: OutboxMessage) -> list[WriteOp]:
     return writes
 
 
-def refusal(document: Stored, error: DeliveryError, expire_at: datetime) -> list[WriteOp]:
+def refusal(document: Stored, error: DeliveryError, expire_at: datetime) -> WriteOp:
     """A malformed document can only be marked."""
     fields = {"status": OutboxStatus.FAILED.value, "lastError": error_fields(error), "expireAt": expire_at}
-    return [update(paths.outbox(document.request_id), fields, version=document.version)]
+    return update(paths.outbox(document.request_id), fields, version=document.version)
 
 
-def shown_refusal(document: Stored, account_id: str, error: DeliveryError) -> WriteOp | None:
+def shown_refusal(document: Stored, error: DeliveryError) -> WriteOp | None:
     """What people see of a malformed document; None if it names no thread of its own account."""
-    if document.thread_id is None or not document.thread_id.startswith(f"{account_id}__"):
+    thread_id, account_id = document.thread_id, document.account_id
+    if thread_id is None or account_id is None or not thread_id.startswith(f"{account_id}__"):
         return None
     shown = {"code": error.code.value, "message": error.message}
     fields = {"status": MessageStatus.FAILED.value, "failedAt": error.at, "error": shown}
-    return update(paths.message(document.thread_id, document.request_id), fields, version=None)
+    return update(paths.message(thread_id, document.request_id), fields, version=None)
 
 
 def shown_fields(message: OutboxMessage) -> dict[str, Any]:
