@@ -10,7 +10,7 @@ import contextlib
 import json
 import socket
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -82,6 +82,10 @@ class DevStack:
         return f"{HOST}:{self.ports['tasks']}"
 
     @property
+    def _functions(self) -> str:
+        return f"{HOST}:{self.ports['functions']}"
+
+    @property
     def worker_url(self) -> str:
         return f"http://{HOST}:{self.ports['worker']}"
 
@@ -108,9 +112,7 @@ class DevStack:
         try:
             self._choose_ports()
             self._logs = Path(self._exit.enter_context(tempfile.TemporaryDirectory(prefix="outbox-logs-")))
-            await self._start_google()
-            await self.start("functions", ["emulator.serve_app", "functions", str(self.ports["functions"])])
-            await self.start("worker", ["worker.cli", "worker", "--port", str(self.ports["worker"])])
+            await _all_of(self._start_firestore(), *(self.start(name, given) for name, given in self._arguments()))
             await self._register_trigger()
             sweeper = asyncio.create_task(self._sweep())
             self._exit.callback(sweeper.cancel)
@@ -153,27 +155,32 @@ class DevStack:
             for listener in held:
                 listener.close()
 
-    async def _start_google(self) -> None:
-        functions = f"{HOST}:{self.ports['functions']}"
-        arguments = ["worker.cli", "emulator", "--tasks-port", str(self.ports["tasks"]), "--queue", QUEUE]
+    async def _start_firestore(self) -> None:
+        """Google's, where it was asked for; ours comes with Cloud Tasks."""
         if self.settings.official:
             emulator = await asyncio.to_thread(
-                OfficialEmulator.start, port=self.ports["firestore"], functions_emulator=functions
+                OfficialEmulator.start, port=self.ports["firestore"], functions_emulator=self._functions
             )
             self._exit.callback(emulator.stop)
-            arguments += ["--tasks-only"]
+
+    def _arguments(self) -> Iterator[tuple[str, list[str]]]:
+        """Each process and how it is called. None of them needs another one to begin."""
+        settings, port = self.settings, {name: str(number) for name, number in self.ports.items()}
+        google = ["worker.cli", "emulator", "--tasks-port", port["tasks"], "--queue", QUEUE]
+        provider = ["emulator.providers", "--port", port["provider"]]
+        provider += ["--webhook", f"http://{self._functions}/{{provider}}/{{accountId}}"]
+        if settings.official:
+            google += ["--tasks-only"]
         else:
-            arguments += ["--firestore-port", str(self.ports["firestore"]), "--functions", functions]
-            if self.settings.indexes is not None:
-                arguments += ["--indexes", str(self.settings.indexes)]
-        if self.settings.data is not None:
-            arguments += ["--data", str(self.settings.data)]
-        await self.start("google", arguments)
-        provider = ["emulator.providers", "--port", str(self.ports["provider"])]
-        provider += ["--webhook", f"http://{functions}/{{provider}}/{{accountId}}"]
-        if self.settings.data is not None:
-            provider += ["--data", str(self.settings.data / "provider-calls.jsonl")]
-        await self.start("provider", provider)
+            google += ["--firestore-port", port["firestore"], "--functions", self._functions]
+            google += [] if settings.indexes is None else ["--indexes", str(settings.indexes)]
+        if settings.data is not None:
+            google += ["--data", str(settings.data)]
+            provider += ["--data", str(settings.data / "provider-calls.jsonl")]
+        yield "google", google
+        yield "provider", provider
+        yield "functions", ["emulator.serve_app", "functions", port["functions"]]
+        yield "worker", ["worker.cli", "worker", "--port", port["worker"]]
 
     async def start(self, name: str, arguments: list[str]) -> str:
         """Its ready line. The process is stopped with the stack; by its name, workers first."""
@@ -186,7 +193,7 @@ class DevStack:
 
     async def _register_trigger(self) -> None:
         url = f"http://{self.firestore}/emulator/v1/projects/{PROJECT}/eventarcTrigger"
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
             answer = await client.post(url, params={"eventarcTriggerId": OUTBOX_TRIGGER}, json=TRIGGER)
             answer.raise_for_status()
 
@@ -201,3 +208,10 @@ class DevStack:
             await asyncio.sleep(self.settings.sweep_seconds)
             with contextlib.suppress(GoogleAPICallError):  # down for a moment: the next minute comes
                 await client.create_task(parent=QUEUE, task=tasks_v2.Task(http_request=request))
+
+
+async def _all_of(*work: Awaitable[object]) -> None:
+    """At once; and when one fails, only after the others have come to their end too, so that all can be stopped."""
+    for result in await asyncio.gather(*work, return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result

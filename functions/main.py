@@ -9,6 +9,7 @@ import asyncio
 import base64
 import binascii
 import contextlib
+import logging
 import os
 from contextlib import AsyncExitStack
 from typing import Any
@@ -25,6 +26,9 @@ from worker.serve import system_from_environment
 from worker.settings import Settings
 from worker.store.values import from_fields
 from worker.wiring import System
+
+if not logging.getLogger().handlers:  # whoever serves us may have its own way
+    log.configure(os.environ.get("OUTBOX_LOG_LEVEL", "INFO"))
 
 _DocumentEventData: Any = firestore_events.DocumentEventData.pb()
 _ready: asyncio.Future[System] | None = None

@@ -24,6 +24,9 @@ from worker.store.lanes import LaneRef
 from worker.wiring import System
 
 MAX_BODY_BYTES = 64 * 1024
+MAX_KEY_BYTES = 1_400
+"""With its kind before it, still within the 1,500 that a name may have."""
+RETRY_COUNT = "x-cloudtasks-taskretrycount"
 
 
 class BadTask(ValueError):
@@ -38,18 +41,24 @@ def app(system: System, callers: CallerCheck, stop: asyncio.Event | None = None)
     """`stop` is set when the worker begins to stop: from then on tasks are sent away, to be tried again elsewhere."""
     stopping = stop or asyncio.Event()
 
-    async def run_lane(body: dict[str, Any]) -> dict[str, Any]:
+    async def run_lane(body: dict[str, Any], is_retry: bool) -> dict[str, Any]:
         kind, key = body.get("kind"), body.get("key")
         if not isinstance(kind, str) or not isinstance(key, str) or not key or "/" in key:
             raise BadTask("a lane task needs a kind and a key")
+        if len(key.encode(errors="replace")) > MAX_KEY_BYTES:
+            raise BadTask("the key is too long for a document's name")
         if kind not in system.engine.handlers:
             raise BadTask(f"there are no lanes of kind {kind[:40]!r}")
-        held = not stopping.is_set() and not isinstance(await system.engine.run(LaneRef(kind, key)), NotHeld)
-        if not held and stopping.is_set():
+        ref = LaneRef(kind, key)
+        ran = NotHeld(None) if stopping.is_set() else await system.engine.run(ref)
+        if isinstance(ran, NotHeld) and stopping.is_set():
             raise Stopping  # a 200 would lose the task, and with it a minute until the sweep
-        return {"held": held}
+        if isinstance(ran, NotHeld) and is_retry and ran.until is not None:
+            # The worker that had this task may have died with the lane in hand: look again when its lease ends.
+            await system.waker.enqueue(ref, ran.until)
+        return {"held": not isinstance(ran, NotHeld)}
 
-    async def sweep(body: dict[str, Any]) -> dict[str, Any]:
+    async def sweep(body: dict[str, Any], is_retry: bool) -> dict[str, Any]:
         swept = await system.sweep.run()
         metrics.sweep_find("lane", swept.lanes)
         metrics.sweep_find("account", swept.accounts)
@@ -72,7 +81,8 @@ def app(system: System, callers: CallerCheck, stop: asyncio.Event | None = None)
     )
 
 
-Work = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+Work = Callable[[dict[str, Any], bool], Awaitable[dict[str, Any]]]
+"""Given the body, and whether an earlier attempt at the same task failed."""
 
 
 def _task(callers: CallerCheck, work: Work) -> Callable[[Request], Awaitable[Response]]:
@@ -85,7 +95,8 @@ def _task(callers: CallerCheck, work: Work) -> Callable[[Request], Awaitable[Res
             case Allowed():
                 pass
         try:
-            return JSONResponse(await work(await _body(request)))
+            is_retry = request.headers.get(RETRY_COUNT, "0") != "0"
+            return JSONResponse(await work(await _body(request), is_retry))
         except BadTask as error:
             log.bad_task(str(error))
             return JSONResponse({"dropped": str(error)})
@@ -105,7 +116,7 @@ async def _body(request: Request) -> dict[str, Any]:
             raise BadTask("the body is too large")
     try:
         body = json.loads(data or b"{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         raise BadTask("the body is not JSON") from None
     if not isinstance(body, dict):
         raise BadTask("the body is not an object")

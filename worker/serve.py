@@ -11,7 +11,7 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from random import SystemRandom
@@ -77,12 +77,8 @@ def caller_check(settings: Settings) -> CallerCheck:
     )
 
 
-def announce(where: str) -> None:
-    print(f"ready  {where}", flush=True)
-
-
-async def serve_http(settings: Settings, host: str, port: int) -> None:
-    """Until SIGTERM or SIGINT."""
+async def serve_http(settings: Settings, host: str, port: int, ready: Callable[[str], None]) -> None:
+    """Until SIGTERM or SIGINT; `ready` is told the address once it answers."""
     import uvicorn
 
     from worker.app import app
@@ -111,7 +107,7 @@ async def serve_http(settings: Settings, host: str, port: int) -> None:
         while not server.started and not serving.done():  # noqa: ASYNC110 - uvicorn offers no event
             await asyncio.sleep(0.005)
         on_signals(stop)
-        announce(f"http://{host}:{listening.getsockname()[1]}")
+        ready(f"http://{host}:{listening.getsockname()[1]}")
         await stop.wait()
         await stopped(system)
         server.should_exit = True
@@ -134,11 +130,11 @@ def _bound(host: str, port: int) -> socket.socket:
     return listening
 
 
-async def serve_pull(settings: Settings) -> None:
+async def serve_pull(settings: Settings, ready: Callable[[str], None]) -> None:
     stop = asyncio.Event()
     on_signals(stop)
     async with system_from_environment(settings) as system:
-        announce("pulling")
+        ready("pulling")
         await pull(system, stop)
 
 

@@ -23,6 +23,8 @@ from emulator.firestore.values import check_value
 from emulator.rpc.errors import RpcError, failed_precondition, invalid_argument, unimplemented
 
 MAX_DISJUNCTIONS = 30
+MAX_WRITTEN_OUT = 10_000
+"""Before equal alternatives are counted as one: beyond this nobody needs to count."""
 MAX_NOT_IN = 10
 DESCENDING = StructuredQuery.Direction.Value("DESCENDING")
 
@@ -58,8 +60,8 @@ class Predicate:
     op: Op
     key: bytes
     """The key of the value compared with."""
-    contains: bool = False
-    """Written as array-contains or array-contains-any."""
+    contains: bytes = b""
+    """Of array-contains and array-contains-any, how it was written: only what was written alike is one filter."""
 
     def accepts(self, found: bytes | None, elements: frozenset[bytes] | None) -> bool:
         """`found`: the key of the field's value, or None without one; `elements`: of an array, its elements' keys."""
@@ -216,7 +218,8 @@ def parse_query(parent: Location, query: Proto, aggregated: frozenset[FieldPath]
     start = _cursor(query.start_at, orders, explicit, parent) if query.HasField("start_at") else None
     end = _cursor(query.end_at, orders, explicit, parent) if query.HasField("end_at") else None
     _check_scan_direction(orders, written)
-    if collection_id is not None or explicit:
+    by_name = any(predicate.path == NAME_PATH for alternative in written for predicate in alternative)
+    if collection_id is not None or explicit or by_name:
         orders = _with_aggregated(orders, aggregated, explicit, written)
     return Query(
         parent=parent,
@@ -265,7 +268,7 @@ def _alternatives(query: Proto, parent: Location) -> tuple[Conjunction, ...]:
     found = _disjunction(query.where, parent)
     for alternative in found:
         # A comparison with null or NaN counts as the operator it was written with.
-        if sum(predicate.contains for predicate in alternative) > 1:
+        if sum(bool(predicate.contains) for predicate in alternative) > 1:
             raise invalid_argument("A maximum of 1 'ARRAY_CONTAINS' filter is allowed per disjunction.")
     # Set semantics: an alternative that stands twice would give its documents twice.
     return tuple(dict.fromkeys(found))
@@ -312,14 +315,15 @@ def _composite(node: Proto, parent: Location) -> list[Conjunction]:
         case "OR":
             if not branches:
                 raise invalid_argument("A composite filter with OR must have at least one sub-filter.")
-            found = [alternative for branch in branches for alternative in branch]
+            found = list({frozenset(one): one for branch in branches for one in branch}.values())
         case "AND":
             count = 1
             for branch in branches:
                 count *= len(branch)
-            if count > MAX_DISJUNCTIONS:
+            if count > MAX_WRITTEN_OUT:
                 raise _too_many(count)
-            found = [tuple(dict.fromkeys(chain.from_iterable(choice))) for choice in product(*branches)]
+            choices = (tuple(dict.fromkeys(chain.from_iterable(choice))) for choice in product(*branches))
+            found = list({frozenset(one): one for one in choices}.values())
         case _:
             raise invalid_argument("A composite filter must be AND or OR.")
     if len(found) > MAX_DISJUNCTIONS:
@@ -347,7 +351,8 @@ def _field_filter(node: Proto, parent: Location) -> list[Conjunction]:
     if name == "ARRAY_CONTAINS":
         if path == NAME_PATH:
             raise invalid_argument("the name __key__ is reserved")
-        return [(Predicate(path, Op.NEVER if empty else Op.CONTAINS, key, contains=True),)]
+        source = b"=" + value.SerializeToString(deterministic=True)
+        return [(Predicate(path, Op.NEVER if empty else Op.CONTAINS, key, source),)]
     if name == "NOT_EQUAL":
         return [(_not_equal(path, value, key, Op.NEVER),)]
     if name in _RANGES:
@@ -364,6 +369,8 @@ def _list_filter(path: FieldPath, name: str, value: Proto, parent: Location) -> 
     most = MAX_NOT_IN if name == "NOT_IN" else MAX_DISJUNCTIONS
     if len(elements) > most:
         raise invalid_argument(f"'{name}' supports up to {most} comparison values.")
+    for element in elements:
+        check_value(element)  # which cuts times to microseconds, here as in what is stored
     compared = [(element, _compared_key(path, element, parent)) for element in elements]
     if name == "NOT_IN":
         return [tuple(_not_equal(path, element, key, Op.UNDEFINED) for element, key in compared)]
@@ -371,9 +378,13 @@ def _list_filter(path: FieldPath, name: str, value: Proto, parent: Location) -> 
         raise invalid_argument("the name __key__ is reserved")
     op = Op.EQUAL if name == "IN" else Op.CONTAINS
     return [
-        (Predicate(path, Op.NEVER if _is_null_or_nan(element) else op, key, contains=op is Op.CONTAINS),)
+        (Predicate(path, Op.NEVER if _is_null_or_nan(element) else op, key, _any_of(element, op)),)
         for element, key in {key: (element, key) for element, key in compared}.values()
     ]
+
+
+def _any_of(element: Proto, op: Op) -> bytes:
+    return b"" if op is Op.EQUAL else b"|" + element.SerializeToString(deterministic=True)
 
 
 def _not_equal(path: FieldPath, value: Proto, key: bytes, null: Op) -> Predicate:
@@ -417,7 +428,7 @@ def _compared_key(path: FieldPath, value: Proto, parent: Location) -> bytes:
 
 
 def _copy(value: Proto) -> Proto:
-    """Checking brings a value to the precision of stored ones; what is compared keeps its own."""
+    """Checking cuts a time to microseconds, as stored ones are; compared by itself it keeps its digits."""
     copy = Value()
     copy.CopyFrom(value)
     return copy
@@ -427,9 +438,11 @@ def _typed_key(value: Proto) -> bytes:
     if value.WhichOneof("value_type") == "array_value":
         # An array of arrays cannot be stored, but may be asked for.
         for element in value.array_value.values:
-            check_value(_copy(element))
-    else:
+            check_value(element)
+    elif value.WhichOneof("value_type") == "timestamp_value":
         check_value(_copy(value))
+    else:
+        check_value(value)
     return keys.index_key(value)
 
 

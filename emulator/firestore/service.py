@@ -322,6 +322,7 @@ def _unsupported(method: str):  # type: ignore[no-untyped-def]  # one helper for
 
 def _unsupported_stream(method: str):  # type: ignore[no-untyped-def]  # as above
     async def refuse(requests: AsyncIterator[Proto], call: Call) -> AsyncIterator[Proto]:
+        await anext(aiter(requests), None)  # the Python client shows INTERNAL when it is refused before it has written
         raise unimplemented(f"{method} is not supported by this emulator.")
         yield
 

@@ -1,8 +1,7 @@
 """A service on a TCP port, gRPC and HTTP/1.1 side by side, as Google's emulator offers them.
 
-A connection's first bytes tell the two apart: HTTP/2 opens with a fixed preface. gRPC's C core accepts no socket
-that somebody else opened, so it listens on a Unix socket of its own and this front passes bytes through. Measured
-with the real client this costs about 5 % of the single-write rate, and buys one port that every tool knows.
+A connection's first bytes tell the two apart: HTTP/2 opens with a fixed preface. gRPC is served here (`http2.py`);
+HTTP/1.1, which only tools and tests speak, is passed on to uvicorn over a Unix socket.
 """
 
 from __future__ import annotations
@@ -11,21 +10,13 @@ import asyncio
 import errno
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import grpc
-from google.protobuf.message import DecodeError
-from grpc import aio
-
-from emulator.rpc.errors import invalid_argument
-from emulator.rpc.service import Call, Message, Method, ServerStream, Service, Unary, refusal_of
-
-HTTP2_PREFACE = b"PRI * HTTP/2"
-MAX_MESSAGE_BYTES = 64 * 1024 * 1024
-"""What the transport takes in. The engine refuses at production's own, smaller limit, with production's status."""
+from emulator.rpc.http2 import PREFACE, Http2Connection
+from emulator.rpc.service import Service
 
 
 class PortTaken(OSError):
@@ -39,11 +30,16 @@ class Server:
         self.host = host
         self.port = port
         self._sockets = Path(tempfile.mkdtemp(prefix="outbox-"))
-        self._grpc: aio.Server | None = None
         self._front: asyncio.Server | None = None
         self._http: Any = None
         self._http_task: asyncio.Task[None] | None = None
-        self._connections: set[_Pipe] = set()
+        self._calls: set[Http2Connection] = set()
+        self._pipes: set[_Sniffed] = set()
+
+    @property
+    def connections(self) -> int:
+        """How many clients are connected now."""
+        return len(self._calls) + len(self._pipes)
 
     @property
     def address(self) -> str:
@@ -61,35 +57,21 @@ class Server:
         return server
 
     async def _listen(self, service: Service, http: Any) -> None:
-        grpc_socket, http_socket = self._sockets / "grpc", self._sockets / "http"
-        self._grpc = aio.server(
-            options=[
-                ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-                ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-                # A client that pings to keep its stream open is not an attack here.
-                ("grpc.http2.min_ping_interval_without_data_ms", 1_000),
-                ("grpc.keepalive_permit_without_calls", 1),
-            ]
-        )
-        handlers = {name: _grpc_handler(f"{service.name}/{name}", m) for name, m in service.methods.items()}
-        self._grpc.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.name, handlers),))
-        self._grpc.add_insecure_port(f"unix:{grpc_socket}")
-        await self._grpc.start()
+        methods = service.paths()
+        http_socket = self._sockets / "http" if http is not None else None
 
-        def connection() -> _Pipe:
-            return _Pipe(grpc_socket, http_socket if http is not None else None, self._connections)
+        def connection() -> _Sniffed:
+            return _Sniffed(lambda: Http2Connection(methods, self._calls), http_socket, self._pipes)
 
-        loop = asyncio.get_running_loop()
         try:
-            self._front = await loop.create_server(connection, self.host, self.port)
+            self._front = await asyncio.get_running_loop().create_server(connection, self.host, self.port)
         except OSError as error:
             if error.errno in (errno.EADDRINUSE, errno.EACCES):
-                raise PortTaken(
-                    error.errno, f"port {self.port} on {self.host} cannot be used: {error.strerror}"
-                ) from None
+                reason = f"port {self.port} on {self.host} cannot be used: {error.strerror}"
+                raise PortTaken(error.errno, reason) from None
             raise
         self.port = self._front.sockets[0].getsockname()[1]
-        if http is not None:
+        if http_socket is not None:
             await self._serve_http(http, http_socket)
 
     async def _serve_http(self, app: Any, socket: Path) -> None:
@@ -115,20 +97,20 @@ class Server:
         if self._http is not None:
             self._http.should_exit = True
             self._http.force_exit = True
-        if self._grpc is not None:
-            await self._grpc.stop(grace_seconds)
-        for connection in list(self._connections):
-            connection.abort()
+        await asyncio.gather(*(connection.end(grace_seconds) for connection in list(self._calls)))
+        for pipe in list(self._pipes):
+            pipe.abort()
         if self._http_task is not None:
             await asyncio.gather(self._http_task, return_exceptions=True)
         shutil.rmtree(self._sockets, ignore_errors=True)
 
 
-class _Pipe(asyncio.Protocol):
-    """One client connection: sniffed once, then bytes both ways with back-pressure."""
+class _Sniffed(asyncio.Protocol):
+    """One connection until it is known what it speaks; from then on, if that is HTTP/1.1, a pipe to uvicorn."""
 
-    def __init__(self, grpc_socket: Path, http_socket: Path | None, everyone: set[_Pipe]) -> None:
-        self._grpc_socket, self._http_socket = grpc_socket, http_socket
+    def __init__(self, calls: Callable[[], Http2Connection], http_socket: Path | None, everyone: set[_Sniffed]) -> None:
+        self._calls = calls
+        self._http_socket = http_socket
         self._everyone = everyone
         self._client: asyncio.Transport | None = None
         self._behind: asyncio.Transport | None = None
@@ -148,13 +130,22 @@ class _Pipe(asyncio.Protocol):
         self._held += data
         if self._dialing is not None:
             return
-        sniffed = self._held[: len(HTTP2_PREFACE)]
-        if sniffed == HTTP2_PREFACE:
-            self._dialing = asyncio.ensure_future(self._dial(self._grpc_socket))
-        elif not HTTP2_PREFACE.startswith(sniffed) and self._http_socket is not None:
-            self._dialing = asyncio.ensure_future(self._dial(self._http_socket))
-        elif not HTTP2_PREFACE.startswith(sniffed):
-            self.abort()
+        if self._held.startswith(PREFACE):
+            self._become_http2(self._held[len(PREFACE) :])
+        elif not PREFACE.startswith(self._held[: len(PREFACE)]):
+            if self._http_socket is None:
+                self.abort()
+            else:
+                self._dialing = asyncio.ensure_future(self._dial(self._http_socket))
+
+    def _become_http2(self, rest: bytes) -> None:
+        assert self._client is not None
+        self._everyone.discard(self)
+        connection = self._calls()
+        self._client.set_protocol(connection)
+        connection.connection_made(self._client)
+        if rest:
+            connection.data_received(rest)
 
     async def _dial(self, path: Path) -> None:
         assert self._client is not None
@@ -198,9 +189,9 @@ class _Pipe(asyncio.Protocol):
 
 
 class _Behind(asyncio.Protocol):
-    """The other end of a `_Pipe`: what the gRPC or HTTP server answers goes straight to the client."""
+    """The other end of a pipe: what uvicorn answers goes straight to the client."""
 
-    def __init__(self, pipe: _Pipe) -> None:
+    def __init__(self, pipe: _Sniffed) -> None:
         assert pipe._client is not None
         self._pipe = pipe
         self._client = pipe._client
@@ -218,61 +209,3 @@ class _Behind(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._client.close()
-
-
-def _grpc_handler(path: str, method: Method) -> Any:
-    def parse(data: bytes) -> Message:
-        try:
-            return method.request.FromString(data)
-        except DecodeError:
-            raise invalid_argument("The request is not a message of this method.") from None
-
-    # Requests are parsed here and not by gRPC, which would answer garbage with INTERNAL.
-    if isinstance(method, Unary):
-        unary = method.handler
-
-        async def answer(data: bytes, context: Any) -> Message:
-            try:
-                return await unary(parse(data), _call(context))
-            except Exception as error:  # noqa: BLE001 - the border: whatever a handler raises becomes a status
-                refusal = refusal_of(error, path)
-                await context.abort(refusal.code, refusal.message)
-
-        return grpc.unary_unary_rpc_method_handler(answer, None, _serialize)
-    if isinstance(method, ServerStream):
-        server_stream = method.handler
-
-        async def stream(data: bytes, context: Any) -> AsyncIterator[Message]:
-            try:
-                async for item in server_stream(parse(data), _call(context)):
-                    yield item
-            except Exception as error:  # noqa: BLE001 - the border, as above
-                refusal = refusal_of(error, path)
-                await context.abort(refusal.code, refusal.message)
-
-        return grpc.unary_stream_rpc_method_handler(stream, None, _serialize)
-
-    bidi_stream = method.handler
-
-    async def converse(requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[Message]:
-        async def parsed() -> AsyncIterator[Message]:
-            async for data in requests:
-                yield parse(data)
-
-        try:
-            async for item in bidi_stream(parsed(), _call(context)):
-                yield item
-        except Exception as error:  # noqa: BLE001 - the border, as above
-            refusal = refusal_of(error, path)
-            await context.abort(refusal.code, refusal.message)
-
-    return grpc.stream_stream_rpc_method_handler(converse, None, _serialize)
-
-
-def _serialize(message: Message) -> bytes:
-    data: bytes = message.SerializeToString()
-    return data
-
-
-def _call(context: Any) -> Call:
-    return Call(metadata={k: v for k, v in context.invocation_metadata() or () if isinstance(v, str)})

@@ -7,7 +7,7 @@ it was done), either may be late, and contention may refuse it. Everything is dr
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -153,7 +153,3 @@ async def _made(carry: Carry) -> Any:
 
 def _status(code: grpc.StatusCode, words: str) -> aio.AioRpcError:
     return aio.AioRpcError(code, aio.Metadata(), aio.Metadata(), details=words)
-
-
-def scaled(luck: Luck, **rates: float) -> Luck:
-    return replace(luck, **rates)

@@ -1,8 +1,8 @@
 """Simulated processes. All run on the one loop; each can be paused, and can die, between any two of its steps.
 
 A task belongs to the process in whose context it was made, and so do the tasks that it makes. Each step of such a task
-passes a gate. While the process is paused nothing of it moves: answers wait, timeouts fire only when it goes on, as in a
-machine that was suspended. A dead process is paused for ever: no `finally`, no `except`, no last write; which is what
+passes a gate. While the process is paused nothing of it moves: answers wait, timeouts fire only when it goes on, as in
+a machine that was suspended. A dead process is paused for ever: no `finally`, no `except`, no last write; which is what
 `kill -9` leaves.
 
 What serves a process (a database, a provider) must not pause with it: `outside` runs it as nobody's.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import types
-from collections.abc import Awaitable, Coroutine, Generator
+from collections.abc import Coroutine, Generator
 from contextvars import Context, ContextVar
 from typing import Any, TypeVar
 
@@ -132,7 +132,3 @@ def _seen(task: asyncio.Future[Any]) -> None:
     """An error that nobody waits for any more is nobody's business."""
     if not task.cancelled():
         task.exception()
-
-
-Work = Coroutine[Any, Any, T]
-Answer = Awaitable[T]

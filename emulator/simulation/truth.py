@@ -43,8 +43,11 @@ class Truth:
         self._clock = clock
         self._provider = provider
         self.changes: list[Seen] = []
+        self._latest: dict[str, dict[str, Any]] = {}
         self.attempts: list[Attempt] = []
         self.dead: list[Process] = []
+        self.conversations: list[tuple[datetime, str]] = []
+        """When the application was given which conversation."""
         self.notes: list[tuple[datetime, str]] = []
         """What the scenario did, for the trace."""
         engine.after_commit.append(self._committed)
@@ -52,6 +55,10 @@ class Truth:
     @property
     def calls(self) -> list[Call]:
         return self._provider.record.calls()
+
+    def latest(self) -> dict[str, dict[str, Any]]:
+        """Every document as it is now."""
+        return self._latest
 
     def note(self, words: str) -> None:
         self.notes.append((self._clock(), words))
@@ -72,5 +79,10 @@ class Truth:
     def _committed(self, changes: Sequence[Change], commit_micros: int) -> None:
         at = self._clock()
         for change in changes:
+            path = "/".join(change.location.segments)
             data = None if change.new is None else from_fields(change.new.fields)
-            self.changes.append(Seen(at, "/".join(change.location.segments), data))
+            self.changes.append(Seen(at, path, data))
+            if data is None:
+                self._latest.pop(path, None)
+            else:
+                self._latest[path] = data

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
+from google.api_core.exceptions import GoogleAPICallError
 from google.auth.credentials import AnonymousCredentials
 from google.cloud.firestore import AsyncClient
 from google.cloud.firestore_v1.services.firestore import FirestoreAsyncClient
@@ -200,8 +201,8 @@ class World:
         machine = self._any(self.workers)
         try:
             await machine.process.serve(_swept(machine.system))
-        except ProcessDied:
-            return
+        except (ProcessDied, StoreUnavailable, GoogleAPICallError):
+            return  # the next one is a minute away
 
 
 async def _run_lane(system: System, ref: LaneRef) -> Answered:
@@ -223,10 +224,7 @@ async def _hooked(system: System, provider: str, account_id: str, call: HttpCall
 
 
 async def _swept(system: System) -> None:
-    try:
-        await system.sweep.run()
-    except StoreUnavailable:
-        return
+    await system.sweep.run()
 
 
 class _NoTokens:

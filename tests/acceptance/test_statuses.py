@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 from tests.acceptance.world import World, until
@@ -10,19 +11,20 @@ ORDER = ["queued", "sent", "delivered", "read"]
 
 
 async def test_d_a_message_goes_from_queued_to_sent_to_delivered_to_read_and_never_back(world: World) -> None:
-    account_id = await world.account(status="paused")
+    account_id = await world.account()
     await world.faults({"receiptLossRate": 1.0})  # receipts are ours to give
-    written = await world.send(account_id)
+    path = f"threads/{account_id}__+491701/messages/request-1-{account_id}"
 
-    with world.watched(written.message) as seen:
-        states = seen[written.message]
+    with world.watched(path) as seen:
+        states = seen[path]
 
         async def shown() -> list[str]:
             return [state["status"] for state in states]
 
+        soon = datetime.now(UTC) + timedelta(seconds=1.5)
+        written = await world.send(account_id, request_id=f"request-1-{account_id}", nextAttemptAt=soon)
         await until(shown, lambda statuses: statuses == ["queued"], "queued")
-        await world.client.document(f"accounts/{account_id}").update({"status": "active"})
-        sent = await world.becomes(written.message, status="sent")  # the sweep finds it
+        sent = await world.becomes(written.message, status="sent")
         await until(shown, lambda statuses: statuses[-1] == "sent", "sent, shown")
         for status in ("delivered", "delivered", "sent", "read", "delivered", "sent", "read"):
             await world.receipt(account_id, sent["providerMessageId"], status)

@@ -14,7 +14,7 @@ import asyncio
 import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -206,7 +206,8 @@ class Conversation:
         self._call = call
 
     async def send(self, request: Proto) -> None:
-        await self._call.write(request)
+        with suppress(aio.AioRpcError):  # the server has ended the stream: the next read tells how
+            await self._call.write(request)
 
     async def read(self) -> Proto | None:
         """The next message, or None when the server has ended the stream."""

@@ -85,6 +85,10 @@ class Listener:
         """The first consistent view with exactly these documents."""
         return await self.until(lambda view: list(view) == sorted(paths), target)
 
+    def remember(self, target: int, view: View) -> None:
+        """A client that takes up a stream again still has what it saw; a RESET makes it forget."""
+        self._shown[target].update(view)
+
     def _take(self, message: Proto) -> None:
         kind = message.WhichOneof("response_type")
         if kind == "target_change":

@@ -9,10 +9,10 @@ Request = REQUESTS["Write"]
 
 
 async def test_each_message_is_a_commit(backend: Backend) -> None:
-    stream = backend.converse("Write")
     if not backend.is_official:
         await _is_not_supported_yet(backend)
         return
+    stream = backend.converse("Write")
     await stream.send(Request(database=backend.database))
     opened = await stream.read()
     assert opened is not None
@@ -35,10 +35,10 @@ async def test_each_message_is_a_commit(backend: Backend) -> None:
 
 
 async def test_the_first_message_carries_no_writes(backend: Backend) -> None:
-    stream = backend.converse("Write")
     if not backend.is_official:
         await _is_not_supported_yet(backend)
         return
+    stream = backend.converse("Write")
     await stream.send(Request(database=backend.database, writes=[set_(backend.name("c/a"), {})]))
     with refused("INVALID_ARGUMENT"):
         await stream.read()
@@ -46,10 +46,10 @@ async def test_the_first_message_carries_no_writes(backend: Backend) -> None:
 
 
 async def test_a_refused_write_ends_the_stream(backend: Backend) -> None:
-    stream = backend.converse("Write")
     if not backend.is_official:
         await _is_not_supported_yet(backend)
         return
+    stream = backend.converse("Write")
     await stream.send(Request(database=backend.database))
     opened = await stream.read()
     assert opened is not None

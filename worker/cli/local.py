@@ -161,17 +161,21 @@ def worker(
     ] = 8082,
     host: Annotated[str, typer.Option(envvar="OUTBOX_HOST", help="0.0.0.0 in a container.")] = "127.0.0.1",
     pull: Annotated[bool, typer.Option("--pull", help="No HTTP: follow ready lanes by a listener.")] = False,
+    as_json: Json = False,
 ) -> None:
     """The Cloud Run service, or with --pull an always-on worker."""
     from worker import log
+    from worker.cli.system import settings_from
     from worker.serve import serve_http, serve_pull
-    from worker.settings import Settings
 
     log.configure(os.environ.get("OUTBOX_LOG_LEVEL", "INFO"))
 
+    def ready(where: str) -> None:
+        print(json.dumps({"worker": where}) if as_json else f"ready  {where}", flush=True)
+
     async def serve() -> None:
-        settings = Settings.from_environment(os.environ)
-        await (serve_pull(settings) if pull else serve_http(settings, host, port))
+        settings = settings_from(os.environ)
+        await (serve_pull(settings, ready) if pull else serve_http(settings, host, port, ready))
 
     run(serve())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 from worker.cli.say import run
@@ -14,11 +14,23 @@ from worker.wiring import System
 T = TypeVar("T")
 
 
+LOCAL_TASKS = "127.0.0.1:8123"
+"""Where `outbox dev` has Cloud Tasks, unless told otherwise."""
+
+
+def settings_from(environment: Mapping[str, str]) -> Settings:
+    """Whoever uses a Firestore emulator means an emulated Cloud Tasks too."""
+    given = dict(environment)
+    if given.get("FIRESTORE_EMULATOR_HOST"):
+        given.setdefault("OUTBOX_TASKS_EMULATOR_HOST", given.get("CLOUD_TASKS_EMULATOR_HOST") or LOCAL_TASKS)
+    return Settings.from_environment(given)
+
+
 def with_system(work: Callable[[System], Awaitable[T]]) -> T:
     """An emulator if the environment names one (FIRESTORE_EMULATOR_HOST); otherwise Google Cloud."""
 
     async def do() -> T:
-        async with system_from_environment(Settings.from_environment(os.environ)) as system:
+        async with system_from_environment(settings_from(os.environ)) as system:
             return await work(system)
 
     return run(do())

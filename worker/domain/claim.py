@@ -162,10 +162,17 @@ def claimed(message: OutboxMessage, hold: Hold) -> OutboxMessage:
 
 
 def lane_after_claims(lane: Lane, claims: Sequence[OutboxMessage], account: Account, now: datetime) -> Lane:
-    """The lane with the recipients' pace spent: to be written in the commit that claims. Unchanged if there is none."""
+    """The lane with the recipients' pace spent: to be written before the claims. Unchanged if there is none.
+
+    A hold that names a message goes on naming it: the claim may still fail, or be given back.
+    """
     if not account.per_recipient or not claims:
         return lane
-    spent = {message.thread_id: ThreadHold(until=now + account.per_recipient) for message in claims}
+    until = now + account.per_recipient
+    spent = {
+        message.thread_id: replace(lane.holds.get(message.thread_id, ThreadHold(until=until)), until=until)
+        for message in claims
+    }
     lane = lane.without_elapsed_holds(now)
     return replace(lane, holds={**lane.holds, **spent})
 

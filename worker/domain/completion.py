@@ -44,7 +44,7 @@ def lane_after(lane: Lane, verdict: Verdict, now: datetime) -> Lane:
             until = max(until, before.until)
         lane = lane.holding(message.thread_id, ThreadHold(until=until, request_id=message.request_id))
     elif before is not None and before.request_id == message.request_id:
-        lane = lane.without_holds(frozenset({message.thread_id}))
+        lane = lane.without_names(frozenset({message.thread_id}), now)
     for effect in verdict.effects:
         match effect:
             case ThrottleLane(until=end) | ThrottleApp(until=end):

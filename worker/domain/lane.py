@@ -114,6 +114,17 @@ class Lane:
             return self
         return replace(self, holds={key: hold for key, hold in self.holds.items() if key not in thread_ids})
 
+    def without_names(self, thread_ids: frozenset[str], now: datetime) -> Lane:
+        """The messages that these threads waited for have ended. What is left of a hold is the recipient's pace."""
+        if not thread_ids:
+            return self
+        kept = {
+            key: ThreadHold(until=hold.until) if key in thread_ids else hold
+            for key, hold in self.holds.items()
+            if key not in thread_ids or hold.until > now
+        }
+        return replace(self, holds=kept)
+
     def without_elapsed_holds(self, now: datetime) -> Lane:
         """Unnamed holds end with their time; a named one ends with its message."""
         kept = {key: hold for key, hold in self.holds.items() if hold.request_id is not None or hold.until > now}

@@ -36,6 +36,10 @@ from worker.lane.slots import Slots
 from worker.lane.waking import Waker
 from worker.store.lanes import LaneRef, LaneStore, StoredLane
 
+A_MOMENT = timedelta(seconds=5)
+NEAR = timedelta(seconds=60)
+"""A task that comes so much early, or less, may only have another clock behind it."""
+
 
 class Handler(Protocol):
     """What a kind of lane does with its turn."""
@@ -95,7 +99,7 @@ class LaneEngine:
         async with self._slots.one():
             if self._stopping:
                 return NotHeld(self._clock())
-            acquired = await self._acquire(ref)
+            acquired = await self._acquire_when_due(ref)
             if not isinstance(acquired, tuple):
                 return acquired
             stored, held, asked = acquired
@@ -120,7 +124,27 @@ class LaneEngine:
                     self._all_released.set_result(None)
         return Ran()
 
-    async def _acquire(self, ref: LaneRef) -> tuple[StoredLane, Acquired, float] | NotHeld:
+    async def _acquire_when_due(self, ref: LaneRef) -> tuple[StoredLane, Acquired, float] | NotHeld:
+        """What is due in a moment is waited for. Whoever sent us has another clock: sent back at once, we would come
+        again at once."""
+        acquired = await self._acquire(ref)
+        if isinstance(acquired, NotDue) and acquired.at is not None:
+            early = acquired.at - self._clock()
+            if early <= NEAR:
+                async with self._slots.without():
+                    await asyncio.sleep(max(0.0, min(early, A_MOMENT).total_seconds()))
+                acquired = await self._acquire(ref)
+        match acquired:
+            case Busy(until=until):
+                return NotHeld(until)
+            case NotDue(at=at):
+                if at is not None:
+                    await self._waker.enqueue(ref, at)  # it moved: a debounce, or a hop to a far time
+                return NotHeld(at)
+            case _:
+                return acquired
+
+    async def _acquire(self, ref: LaneRef) -> tuple[StoredLane, Acquired, float] | Busy | NotDue:
         """One at a time for a lane: what is found under our name after a lost answer is then ours, and of this call."""
         async with self._acquiring.setdefault(ref, asyncio.Lock()):
             asked_for: Acquired | None = None
@@ -131,21 +155,13 @@ class LaneEngine:
                     return stored, asked_for, asked
                 asked = asyncio.get_running_loop().time()
                 decision = acquire(stored.lane, self._owner, self._clock(), self._lease)
-                match decision:
-                    case Busy(until=until):
-                        return NotHeld(until)
-                    case NotDue(at=at):
-                        if at is not None:
-                            await self._waker.enqueue(ref, at)  # it moved: a debounce, or a hop to a far time
-                        return NotHeld(at)
-                    case Acquired():
-                        asked_for = decision
-                        written = await self._lanes.write(ref, decision.lane, stored)
-                        if written is not None:
-                            log.lane_acquired(ref, decision.entry, decision.hold.fence)
-                            return written, decision, asked
-                    case _:
-                        assert_never(decision)
+                if not isinstance(decision, Acquired):
+                    return decision
+                asked_for = decision
+                written = await self._lanes.write(ref, decision.lane, stored)
+                if written is not None:
+                    log.lane_acquired(ref, decision.entry, decision.hold.fence)
+                    return written, decision, asked
 
     async def _work(self, session: Session, handler: Handler) -> None:
         renewal = asyncio.create_task(session.keep_alive())

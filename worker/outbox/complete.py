@@ -84,10 +84,8 @@ class Completer:
 
     def tidied(self, lane: Lane) -> Lane:
         """The lane without the holds of messages that have ended: written when the lane is written anyway."""
-        ended = {
-            t for t, request_id in self._freed.items() if t in lane.holds and lane.holds[t].request_id == request_id
-        }
-        return lane.without_holds(frozenset(ended))
+        ended = {thread_id for thread_id, hold in lane.holds.items() if self._freed.get(thread_id) == hold.request_id}
+        return lane.without_names(frozenset(ended & self._freed.keys()), self._clock())
 
     async def _write_all(self) -> None:
         """While one commit is under way, what ends gathers for the next."""

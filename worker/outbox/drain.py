@@ -1,11 +1,11 @@
 """An account's outbox, drained: the handler of `outbox` lanes.
 
-One turn: read, settle what earlier holders left in doubt, claim what can start now, send, complete, until nothing is left
-that could go soon. What comes later is left to a task at that time.
+One turn: read, settle what earlier holders left in doubt, claim what can start now, send, complete, until nothing is
+left that could go soon. What comes later is left to a task at that time.
 
-A document that is `sending` under a claim older than our hold is in doubt. It is looked for after each page that is read:
-a late holder may still claim a document after we took over, and either we have read that document before, and our own
-claim of it fails, or we find it here. So nothing of its thread overtakes it.
+A document that is `sending` under a claim older than our hold is in doubt. It is looked for after each page that is
+read: a late holder may still claim a document after we took over, and either we have read that document before, and our
+own claim of it fails, or we find it here. So nothing of its thread overtakes it.
 """
 
 from __future__ import annotations
@@ -106,6 +106,9 @@ class Drain:
         self._failure: BaseException | None = None
         self._void: dict[str, ThreadHold] = {}
         """Holds that wait for nothing any more."""
+        self._spared: dict[str, datetime] = {}
+        """threadId -> until when its recipient's pace lets nothing go. Counted from the call; the hold that is stored
+        counts from the claim, a little earlier."""
         session.tidy_with(self._tidied)
 
     # --- the turn
@@ -168,7 +171,16 @@ class Drain:
 
     def _lane(self) -> Lane:
         """As far as this turn knows."""
-        return replace(self._completer.tidied(self._session.lane), rate_factor=self._pace.rate_factor)
+        lane = self._sparing(self._completer.tidied(self._session.lane))
+        return replace(lane, rate_factor=self._pace.rate_factor)
+
+    def _sparing(self, lane: Lane) -> Lane:
+        later = {
+            thread_id: replace(hold, until=until)
+            for thread_id, until in self._spared.items()
+            if (hold := lane.holds.get(thread_id, ThreadHold(until=until))).until <= until
+        }
+        return replace(lane, holds={**lane.holds, **later}) if later else lane
 
     def _claimed_ids(self) -> set[str]:
         return {stored.request_id for stored in self._in_flight.values()}
@@ -217,6 +229,8 @@ class Drain:
         self._pace.unstarted -= 1
         try:
             if self._session.may_start() and self._pace.spend():
+                if self._account.per_recipient:
+                    self._spared[message.thread_id] = self._outbox.clock() + self._account.per_recipient
                 stored = await self._sent(claim, message)
             else:
                 stored = await self._completer.give_back(claim)
@@ -313,7 +327,7 @@ class Drain:
 
     def _tidied(self, lane: Lane) -> Lane:
         """The lane as it is released: unused pace given back, the rate as it is now, ended holds gone."""
-        lane = self._pace.tidied(self._completer.tidied(lane))
+        lane = self._pace.tidied(self._sparing(self._completer.tidied(lane)))
         void = frozenset(thread_id for thread_id, hold in self._void.items() if lane.holds.get(thread_id) == hold)
         return lane.without_holds(void).without_elapsed_holds(self._outbox.clock())
 

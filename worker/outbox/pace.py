@@ -1,9 +1,9 @@
 """How fast one turn may send: the account's own cap, and the one that all lanes share.
 
-The account's piece of the line reaches to the end of the lease and moves with every renewal, so it costs no write of its
-own. The shared cap is reserved in small blocks, and only when something could be sent at once: what is reserved and not
-used is lost to everybody. A lane whose block lies ahead waits for it with the lane in hand; were it to come back later,
-it would find the line as long as before.
+The account's piece of the line reaches to the end of the lease and moves with every renewal, so it costs no write of
+its own. The shared cap is reserved in small blocks, and only when something could be sent at once: what is reserved and
+not used is lost to everybody. A lane whose block lies ahead waits for it with the lane in hand; were it to come back
+later, it would find the line as long as before.
 """
 
 from __future__ import annotations

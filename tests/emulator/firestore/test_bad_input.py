@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from random import Random
 
@@ -53,8 +53,10 @@ async def status_of(channel: aio.Channel, method: str, data: bytes) -> str:
         async with asyncio.timeout(20):
             if method in CONVERSATIONS:
                 call = channel.stream_stream(path)()
-                await call.write(data)
-                await call.done_writing()
+                # A call may have ended before all of it was written: what counts is the status it ended with.
+                with suppress(aio.AioRpcError):
+                    await call.write(data)
+                    await call.done_writing()
                 while await call.read() is not aio.EOF:
                     pass
             elif method in SERVER_STREAMS:
@@ -173,7 +175,7 @@ def test_random_and_broken_bytes_over_a_socket_are_answered_and_the_server_goes_
 
 
 def test_bytes_that_are_no_message_are_an_invalid_argument_for_every_call(socket: Socket) -> None:
-    for method in REQUESTS.keys() - {"Write"}:  # whose stream is refused before it is read
+    for method in REQUESTS:
         assert socket.runner.run(status_of(socket.backend.channel, method, b"\xff\xff\xff")) == "INVALID_ARGUMENT", (
             method
         )

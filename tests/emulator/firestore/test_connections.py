@@ -13,11 +13,12 @@ import pytest_asyncio
 from grpc import aio
 
 from emulator.firestore.emulator import FirestoreEmulator
-from emulator.rpc.server import HTTP2_PREFACE, PortTaken, Server
+from emulator.rpc.http2 import PREFACE
+from emulator.rpc.server import PortTaken, Server
 from tests.conformance.backends import Backend, Place
 from tests.conformance.wire import query
 
-PREFACE = HTTP2_PREFACE + b".0\r\n\r\nSM\r\n\r\n"
+PREFACE = PREFACE + b".0\r\n\r\nSM\r\n\r\n"
 
 
 @dataclass
@@ -40,6 +41,9 @@ class Served:
             return b""
         finally:
             writer.close()
+
+    def connections(self) -> int:
+        return len(self.server._calls) + len(self.server._pipes)
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(10):
@@ -79,7 +83,7 @@ NONSENSE = {
     "an endless request line": b"GET /" + b"x" * 200_000,
     "half a preface": b"PRI * HT",
     "one byte of a preface": b"P",
-    "a preface with another ending": HTTP2_PREFACE + b"nonsense" * 10,
+    "a preface with another ending": PREFACE + b"nonsense" * 10,
     "frames that are none": PREFACE + b"\xff" * 1000,
     "a frame longer than itself": PREFACE + b"\x00\x00\x00\x04\x00\x00\x00\x00\x00" + b"\xff\xff\xff\x00",
 }
@@ -87,31 +91,31 @@ NONSENSE = {
 
 @pytest.mark.parametrize("case", NONSENSE)
 async def test_nonsense_ends_its_own_connection_and_nothing_else(served: Served, case: str) -> None:
-    before = len(served.server._connections)
+    before = served.connections()
     await served.send(NONSENSE[case], then_half_close=True)
-    await served.until(lambda: len(served.server._connections) <= before)
+    await served.until(lambda: served.connections() <= before)
     assert await served.answers()
 
 
 @pytest.mark.parametrize("case", NONSENSE)
 async def test_a_client_that_vanishes_leaves_no_connection_behind(served: Served, case: str) -> None:
-    before = len(served.server._connections)
+    before = served.connections()
     _, writer = await asyncio.open_connection(served.server.host, served.server.port)
-    await served.until(lambda: len(served.server._connections) > before)
+    await served.until(lambda: served.connections() > before)
     writer.write(NONSENSE[case])
     await writer.drain()
     writer.transport.abort()
-    await served.until(lambda: len(served.server._connections) <= before)
+    await served.until(lambda: served.connections() <= before)
     assert await served.answers()
 
 
 async def test_a_hundred_connections_that_say_nothing_hold_up_nobody(served: Served) -> None:
-    before = len(served.server._connections)
+    before = served.connections()
     silent = [await asyncio.open_connection(served.server.host, served.server.port) for _ in range(100)]
     assert await served.answers()
     for _, writer in silent:
         writer.close()
-    await served.until(lambda: len(served.server._connections) <= before)
+    await served.until(lambda: served.connections() <= before)
 
 
 async def test_no_descriptor_stays_open_after_many_broken_connections(served: Served) -> None:

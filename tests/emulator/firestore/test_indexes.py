@@ -130,6 +130,10 @@ SERVED: dict[str, tuple[Proto, list[Json]]] = {
     "a group and array-contains": (query("c", TAG, group=True), [override("t", "@t*")]),
     "a group with a composite index": (query("c", A, order=["b"], group=True), [index("a", "b", group=True)]),
     "an exempt field in a composite index": (query("c", all_of(A, B)), [EXEMPT_A, index("a", "b")]),
+    "the direction of an equal field is free, also of the last": (
+        query("c", all_of(A, B)),
+        [EXEMPT_A, index("a", "-b")],
+    ),
     "a field with an entry of its own beside a star": (query("c", A), [override("*"), override("a", "a")]),
     "a field of a map with an entry of its own": (
         query("c", where("m.k", "==", 1)),

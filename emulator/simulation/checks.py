@@ -1,0 +1,257 @@
+"""What must hold of a run, whatever happened in it. Each check gives a sentence for each breach.
+
+    lost         every message that a client wrote has ended, or waits for a person as its account chose
+    calls        one claim makes one attempt; no attempt without a claim
+    twice        no part is accepted twice, unless the provider promises to deliver it once or the account said so
+    regress      a status only moves forward; what is set once is never changed
+    pace         no cap is exceeded in any window
+    order        within a thread, messages go in the order in which they first came due, one after the other
+    fence        a lane's fence only grows
+    inbound      what came in is stored once, counted once, and handed on
+    stored       what `outbox audit` checks
+
+Order, exactly: of two messages of one thread, where the first came due earlier and existed by the time the second did,
+every attempt of the first precedes every attempt of the second. Nothing in it depends on how the attempts end.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from emulator.simulation.play import Play
+from emulator.simulation.scenario import AccountSpec, Scenario
+from emulator.simulation.truth import Attempt, Truth
+from worker.audit import audit
+from worker.domain.message import TRANSITIONS, MessageStatus, advances
+from worker.domain.pacing import Cap
+
+_MOVES = {(before.value, after.value) for (before, _), after in TRANSITIONS.items()}
+_SET_ONCE = ("sentAt", "deliveredAt", "readAt", "failedAt", "createdAt")
+_ROUNDING = timedelta(milliseconds=1)
+
+
+async def breaches(scenario: Scenario, play: Play) -> list[str]:
+    truth = play.world.truth
+    found = [
+        *_lost(scenario, play),
+        *_calls(truth),
+        *_twice(scenario, truth),
+        *_regress(truth),
+        *_fence(truth),
+        *_inbound(truth),
+    ]
+    if not scenario.has_wild_clocks:
+        found += [*_pace(scenario, truth), *_order(scenario, truth)]
+    stored = await audit(play.world.client.system.gateway, now=play.world.clock() + timedelta(hours=1))
+    return found + [f"stored {finding}" for finding in stored]
+
+
+# --- nothing is lost
+
+
+def _lost(scenario: Scenario, play: Play) -> Iterator[str]:
+    latest = play.world.truth.latest()
+    holds = {account.account_id for account in scenario.accounts if account.on_uncertain == "hold"}
+    if not play.rested:
+        yield "lost: the system did not come to rest"
+    for spec in scenario.messages:
+        data = latest.get(f"outbox/{spec.request_id}")
+        if data is None:
+            yield f"lost: {spec.request_id} has no outbox document"
+            continue
+        status = data["status"]
+        if spec.fault is not None and (status, _code(data)) not in _ENDS_OF_MALFORMED:
+            yield f"lost: {spec.request_id} is malformed ({spec.fault}) and {status} with {_code(data)}"
+        if status in ("queued", "sending") or (status == "uncertain" and not _waits_for_a_person(data, holds)):
+            yield f"lost: {spec.request_id} is {status} in the end"
+
+
+_ENDS_OF_MALFORMED = {("failed", "invalid_message")}
+
+
+def _waits_for_a_person(data: dict[str, Any], holds: set[str]) -> bool:
+    return data["accountId"] in holds and data.get("nextAttemptAt") is None
+
+
+def _code(data: dict[str, Any]) -> str | None:
+    return (data.get("lastError") or {}).get("code")
+
+
+# --- calls
+
+
+def _calls(truth: Truth) -> Iterator[str]:
+    claims = {
+        (seen.path.removeprefix("outbox/"), seen.data["attempts"], seen.data.get("claimedBy"))
+        for seen in truth.changes
+        if seen.path.startswith("outbox/") and seen.data is not None and seen.data["status"] == "sending"
+    }
+    made: set[tuple[str, int]] = set()
+    for attempt in truth.attempts:
+        claim = (attempt.request_id, attempt.number, attempt.claimed_by)
+        if claim not in claims:
+            yield f"calls: {attempt.process} calls for {attempt.request_id} without a claim ({attempt.claimed_by})"
+        if claim[:2] in made:
+            yield f"calls: claim {attempt.number} of {attempt.request_id} is used twice"
+        made.add(claim[:2])
+    attempts: dict[str, int] = defaultdict(int)
+    for request_id, _ in made:
+        attempts[request_id] += 1
+    parts: dict[tuple[str, int], int] = defaultdict(int)
+    for call in truth.calls:
+        parts[call.request_id, call.part] += 1
+    for (request_id, part), calls in parts.items():
+        if calls > attempts[request_id]:
+            yield f"calls: part {part} of {request_id} was called {calls} times in {attempts[request_id]} attempts"
+
+
+def _twice(scenario: Scenario, truth: Truth) -> Iterator[str]:
+    accounts = {account.account_id: account for account in scenario.accounts}
+    accepted: dict[tuple[str, str, int], int] = defaultdict(int)
+    delivered: dict[tuple[str, str, int], int] = defaultdict(int)
+    for call in truth.calls:
+        if call.accepted:
+            accepted[call.account_id, call.request_id, call.part] += 1
+            delivered[call.account_id, call.request_id, call.part] += call.delivered
+    for (account_id, request_id, part), times in accepted.items():
+        account = accounts[account_id]
+        is_resend_safe = account.provider == "simulated-idempotent"
+        if is_resend_safe and delivered[account_id, request_id, part] > 1:
+            yield f"twice: part {part} of {request_id} was delivered twice in spite of its key"
+        if times > 1 and not is_resend_safe and account.on_uncertain != "resend":
+            yield f"twice: part {part} of {request_id} was accepted {times} times"
+
+
+# --- documents only move forward
+
+
+def _regress(truth: Truth) -> Iterator[str]:
+    before: dict[str, dict[str, Any]] = {}
+    for seen in truth.changes:
+        old, new = before.get(seen.path), seen.data
+        if new is None:
+            continue
+        before[seen.path] = new
+        if old is None:
+            continue
+        if seen.path.startswith("outbox/"):
+            yield from _outbox_regress(seen.path, old, new)
+        elif "/messages/" in seen.path:
+            yield from _message_regress(seen.path, old, new)
+
+
+def _outbox_regress(path: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    if old["status"] != new["status"] and (old["status"], new["status"]) not in _MOVES:
+        yield f"regress: {path} went from {old['status']} to {new['status']}"
+    for name in ("attempts", "failures", "partsSent"):
+        if isinstance(new.get(name), int) and isinstance(old.get(name), int) and new[name] < old[name]:
+            yield f"regress: {name} of {path} went from {old[name]} to {new[name]}"
+    for name in ("requestId", "accountId", "threadId", "to", "parts", "createdAt"):
+        if old.get(name) != new.get(name):
+            yield f"regress: {name} of {path} was changed"
+
+
+def _message_regress(path: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    if old["status"] != new["status"] and not advances(MessageStatus(old["status"]), MessageStatus(new["status"])):
+        yield f"regress: {path} went from {old['status']} to {new['status']}"
+    for name in _SET_ONCE:
+        if old.get(name) is not None and old.get(name) != new.get(name):
+            yield f"regress: {name} of {path} was changed from {old.get(name)} to {new.get(name)}"
+
+
+def _fence(truth: Truth) -> Iterator[str]:
+    fences: dict[str, int] = {}
+    for seen in truth.changes:
+        if seen.path.startswith("lanes/") and seen.data is not None:
+            fence = seen.data["fence"]
+            if fence < fences.get(seen.path, 0):
+                yield f"fence: {seen.path} went from {fences[seen.path]} to {fence}"
+            fences[seen.path] = fence
+
+
+# --- pace
+
+
+def _pace(scenario: Scenario, truth: Truth) -> Iterator[str]:
+    slack = 2 * scenario.most_skew + _ROUNDING
+    for account in scenario.accounts:
+        mine = [attempt for attempt in truth.attempts if attempt.account_id == account.account_id]
+        cap = Cap.per_minute(account.per_minute, burst=account.burst)
+        if cap is not None:
+            yield from _too_fast(f"account {account.account_id}", [attempt.at for attempt in mine], cap, slack)
+        yield from _recipients(account, mine, slack)
+    per_second = scenario.settings.global_per_second
+    shared = Cap.per_second(per_second, burst=max(2, round(per_second)))
+    if shared is not None:
+        yield from _too_fast("everybody", [attempt.at for attempt in truth.attempts], shared, slack)
+
+
+def _recipients(account: AccountSpec, attempts: list[Attempt], slack: timedelta) -> Iterator[str]:
+    cap = Cap.every(timedelta(seconds=account.per_recipient_seconds))
+    if cap is None:
+        return
+    threads: dict[str, list[datetime]] = defaultdict(list)
+    for attempt in attempts:
+        threads[attempt.thread_id].append(attempt.at)
+    for thread_id, times in threads.items():
+        yield from _too_fast(f"recipient {thread_id}", times, cap, slack)
+
+
+def _too_fast(whose: str, times: list[datetime], cap: Cap, slack: timedelta) -> Iterator[str]:
+    """n sends take at least (n - burst) intervals: the bound of docs/lane.md, for every window at once."""
+    times = sorted(times)
+    for first in range(len(times)):
+        for last in range(first + cap.burst, len(times)):
+            least = cap.interval * (last - first - cap.burst + 1)
+            if times[last] - times[first] < least - slack:
+                yield (
+                    f"pace: {whose} sent {last - first + 1} in {(times[last] - times[first]).total_seconds():.3f} s "
+                    f"from {times[first]:%H:%M:%S.%f} on, which takes {least.total_seconds():.3f} s at least"
+                )
+                return
+
+
+# --- order
+
+
+def _order(scenario: Scenario, truth: Truth) -> Iterator[str]:
+    born: dict[str, tuple[str, datetime, datetime]] = {}
+    for seen in truth.changes:
+        if seen.path.startswith("outbox/") and seen.data is not None and seen.path not in born:
+            due = seen.data["nextAttemptAt"]
+            born[seen.path] = (seen.data["threadId"], max(due, seen.at), seen.at)
+    attempts: dict[str, list[datetime]] = defaultdict(list)
+    for attempt in truth.attempts:
+        attempts[f"outbox/{attempt.request_id}"].append(attempt.at)
+    slack = 2 * scenario.most_skew + timedelta(seconds=1)
+    for first, (thread_id, due, created) in born.items():
+        for second, (other_thread, other_due, other_created) in born.items():
+            is_before = due < other_due and (created < other_created or created + slack < other_due)
+            if first == second or thread_id != other_thread or not is_before:
+                continue
+            if due != created and other_due - due < slack:
+                continue  # both scheduled, closer together than the clocks agree
+            if attempts[first] and attempts[second] and max(attempts[first]) > min(attempts[second]):
+                yield (
+                    f"order: {second} was tried at {min(attempts[second]):%H:%M:%S.%f}, before {first} at "
+                    f"{max(attempts[first]):%H:%M:%S.%f}"
+                )
+
+
+# --- inbound
+
+
+def _inbound(truth: Truth) -> Iterator[str]:
+    stored: dict[str, list[datetime]] = defaultdict(list)
+    for seen in truth.changes:
+        if "/messages/" in seen.path and seen.data is not None and seen.data["direction"] == "inbound":
+            stored[seen.data["threadId"]].append(seen.at)
+    for thread_id, times in stored.items():
+        unread = truth.latest()[f"threads/{thread_id}"].get("unreadCount")
+        if unread != len(times):
+            yield f"inbound: {thread_id} has {len(times)} messages and counts {unread}"
+        if not any(at >= max(times) for at, told in truth.conversations if told == thread_id):
+            yield f"inbound: nobody was told of the last message of {thread_id}"

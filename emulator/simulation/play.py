@@ -1,0 +1,213 @@
+"""A scenario, played: clients write, people change their minds, machines fail; then all is calm, and must rest."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+from emulator.providers.core import Account
+from emulator.providers.faults import NO_FAULTS, Faults
+from emulator.simulation.scenario import MessageSpec, Scenario
+from emulator.simulation.world import Machine, World
+from worker.outbox.enqueue import NewMessage, batch
+from worker.outbox.trigger import lane_of
+from worker.store import paths
+from worker.store.gateway import WriteOp, create, update
+
+SWEEP_SECONDS = 60.0
+LONGEST_REST = timedelta(minutes=40)
+"""After the last trouble everything must have ended within this."""
+
+
+class Play:
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._random = Random(f"play {scenario.seed}")
+        self.world = World(
+            scenario.seed,
+            settings=scenario.settings,
+            luck=scenario.luck,
+            workers=scenario.workers,
+            functions=scenario.functions,
+            draw_skew=self._skew,
+            on_conversation=self._conversation,
+        )
+        self._gateway = self.world.client.system.gateway
+        self.rested = False
+        """Whether it came to rest in time."""
+
+    def _skew(self) -> timedelta:
+        return self._scenario.most_skew * self._random.uniform(-1, 1)
+
+    async def run(self) -> None:
+        world, scenario = self.world, self._scenario
+        await world.start()
+        for account in scenario.accounts:
+            await self._gateway.commit([create(paths.account(account.account_id), account.fields())])
+        background = [asyncio.create_task(self._sweeps())]
+        await asyncio.gather(*(self._client(message) for message in scenario.messages), self._happen())
+        await self._calm()
+        self.rested = await self._rest()
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)
+
+    async def _sweeps(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            await self.world.sweep()
+
+    # --- clients
+
+    async def _client(self, spec: MessageSpec) -> None:
+        await asyncio.sleep(spec.at)
+        writes = self._batch(spec)
+        await self._gateway.commit(writes)
+        if spec.again_after is not None:
+            await asyncio.sleep(spec.again_after)
+            await self._gateway.commit(self._batch(spec))
+        if spec.cancel_after is not None:
+            await asyncio.sleep(spec.cancel_after)
+            self.world.truth.note(f"cancel {spec.request_id}")
+            fields = {"cancelRequested": True}
+            await self._gateway.commit([update(paths.outbox(spec.request_id), fields, version=None)])
+
+    def _batch(self, spec: MessageSpec) -> list[WriteOp]:
+        now = self.world.clock()
+        new = NewMessage(
+            request_id=spec.request_id,
+            account_id=spec.account_id,
+            to=spec.to,
+            parts=[{"type": "text", "text": f"part {number}"} for number in range(spec.parts)],
+            created_by="somebody",
+            send_at=None if spec.send_after is None else now + timedelta(seconds=spec.send_after),
+            send_by=None if spec.send_within is None else now + timedelta(seconds=spec.send_within),
+        )
+        writes = batch(new)
+        if spec.fault is not None:
+            wrong = writes[-1]
+            writes[-1] = create(wrong.path, {**wrong.fields, **_MALFORMED[spec.fault]})
+        return writes
+
+    # --- happenings
+
+    async def _happen(self) -> None:
+        began = self.world.loop.time()
+        for happening in self._scenario.happenings:
+            await asyncio.sleep(max(0.0, began + happening.at - self.world.loop.time()))
+            shown = " ".join(_shown(argument) for argument in happening.arguments)
+            self.world.truth.note(f"{happening.what} {shown}".strip())
+            await getattr(self, f"_{happening.what}")(*happening.arguments)
+        await asyncio.sleep(max(0.0, began + self._scenario.lasts - self.world.loop.time()))
+
+    async def _crash_worker(self) -> None:
+        world = self.world
+        dead = world.crash(world.workers, self._random.randrange(len(world.workers)))
+        world.truth.note(f"{dead.process.name} is dead")
+
+    async def _crash_functions(self) -> None:
+        self.world.crash(self.world.functions, self._random.randrange(len(self.world.functions)))
+
+    async def _stall_worker(self, seconds: float) -> None:
+        machine = self._random.choice(self.world.workers)
+        self.world.truth.note(f"{machine.process.name} stalls")
+        machine.process.pause()
+        self.world.loop.call_later(seconds, machine.process.go_on)
+
+    async def _jump_clock(self, seconds: float) -> None:
+        machine: Machine = self._random.choice(self.world.workers)
+        machine.clock.skew += timedelta(seconds=seconds)
+
+    async def _provider_faults(self, faults: Faults) -> None:
+        self.world.provider.faults = faults
+
+    async def _provider_unreachable(self, unreachable: bool) -> None:
+        self.world.transport.refuses_connections = unreachable
+
+    async def _credentials(self, account_id: str, state: Any) -> None:
+        before = self.world.provider.account(account_id)
+        self.world.provider.set_account(account_id, Account(credentials=state, provider=before.provider))
+
+    async def _set_account(self, account_id: str, status: str) -> None:
+        await self._gateway.commit([update(paths.account(account_id), {"status": status}, version=None)])
+        if status == "active" and self._random.random() < 0.5:  # otherwise the sweep finds out
+            await self.world.client.system.waker.wake(lane_of(account_id))
+
+    async def _inbound(self, account_id: str, sender: str) -> None:
+        world = self.world
+        provider = next(account.provider for account in self._scenario.accounts if account.account_id == account_id)
+        event = {
+            "type": "inbound",
+            "providerMessageId": world.provider.new_message_id(),
+            "from": sender,
+            "at": world.clock().isoformat(),
+            "parts": [{"type": "text", "text": "hello"}],
+        }
+        for _ in range(self._random.choice((1, 1, 2))):
+            world.webhooks.post(provider, account_id, event)
+
+    async def _conversation(self, thread_id: str) -> None:
+        """The application. What it does with a conversation may take long, and may fail."""
+        self.world.truth.conversations.append((self.world.clock(), thread_id))
+        if self._scenario.faulty_conversations and not self._is_calm:
+            await asyncio.sleep(self._random.choice((0, 3, 70)))
+            if self._random.random() < 0.3:
+                raise OSError("the application failed")
+
+    # --- the end
+
+    _is_calm = False
+
+    async def _calm(self) -> None:
+        world = self.world
+        self._is_calm = True
+        world.truth.note("calm")
+        world.network.calm()
+        world.provider.faults = NO_FAULTS
+        world.transport.refuses_connections = False
+        for machine in [*world.workers, *world.functions]:
+            machine.process.go_on()
+        for account in self._scenario.accounts:
+            await self._credentials(account.account_id, "valid")
+            await self._set_account(account.account_id, "active")
+
+    async def _rest(self) -> bool:
+        ends = self.world.clock() + LONGEST_REST
+        while self.world.clock() < ends:
+            await asyncio.sleep(10)
+            if not self._is_busy():
+                return True
+        return False
+
+    def _is_busy(self) -> bool:
+        """Anything that is still to be sent or settled, and anybody who is still at it."""
+        if self.world.webhooks.pending:
+            return True
+        for path, data in self.world.truth.latest().items():
+            if path.startswith("lanes/") and (data["state"] != "idle" or data.get("nextDueAt") is not None):
+                return True
+            if path.startswith("outbox/") and _is_open(data):
+                return True
+        return False
+
+
+def _is_open(data: dict[str, Any]) -> bool:
+    if data["status"] == "uncertain":
+        return data.get("nextAttemptAt") is not None
+    return data["status"] in ("queued", "sending")
+
+
+def _shown(argument: Any) -> str:
+    return argument.model_dump_json(exclude_defaults=True) if isinstance(argument, Faults) else str(argument)
+
+
+_MALFORMED: dict[str, dict[str, Any]] = {
+    "no parts": {"parts": []},
+    "unknown part": {"parts": [{"type": "dance"}]},
+    "long text": {"parts": [{"type": "text", "text": "x" * 5000}]},
+    "foreign thread": {"threadId": "somebody__else"},
+    "number as text": {"attempts": "0"},
+    "wrong id": {"requestId": "another-request"},
+}

@@ -1,0 +1,175 @@
+"""The `outbox` command as a person or a script uses it, and `outbox dev` as the stack that it is used on."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+from typer.testing import CliRunner
+
+from worker.cli import app
+
+T = TypeVar("T")
+
+COMMAND = Path(sys.executable).parent / "outbox"
+PATIENCE_SECONDS = 45.0
+"""Never waited out unless the test fails."""
+LOOK_SECONDS = 0.1
+PORTS = ("firestore", "tasks", "functions", "worker", "provider")
+FREE_PORTS = tuple(f"--{name}-port=0" for name in PORTS)
+
+
+def until(look: Callable[[], T], good: Callable[[T], bool], what: str) -> T:
+    ends = time.monotonic() + PATIENCE_SECONDS
+    while not good(seen := look()):
+        assert time.monotonic() < ends, f"{what} did not come; seen last: {seen!r}"
+        time.sleep(LOOK_SECONDS)
+    return seen
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command answered."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def outbox(*arguments: str, env: dict[str, str | None] | None = None) -> Said:
+    """The command in this process, which is faster than one of its own."""
+    result = CliRunner().invoke(app, arguments, env=env)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Said(result.exit_code, result.stdout, result.stderr)
+
+
+# --- a stack
+
+
+@dataclass
+class Stack:
+    """A running `outbox dev`."""
+
+    process: subprocess.Popen[str]
+    line: str
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        return dict(word.split("=", 1) for word in self.line.split()[1:])
+
+    @property
+    def ports(self) -> dict[str, str]:
+        return {name: self._address(name).rpartition(":")[2] for name in PORTS}
+
+    def _address(self, name: str) -> str:
+        shown = {"firestore": "FIRESTORE_EMULATOR_HOST", "tasks": "CLOUD_TASKS_EMULATOR_HOST"}
+        return self.addresses[shown.get(name, name)]
+
+    @property
+    def environment(self) -> dict[str, str | None]:
+        """What somebody at another terminal sets: the emulators, and the worker where it is not in its usual place."""
+        emulators = {name: value for name, value in self.addresses.items() if name.endswith("_EMULATOR_HOST")}
+        return {**emulators, "OUTBOX_WORKER_URL": self.addresses["worker"]}
+
+    def __call__(self, *arguments: str) -> Said:
+        return outbox(*arguments, env=self.environment)
+
+    def account(self, **changes: Any) -> str:
+        """A new one, written as the console of a project would write it."""
+        account_id = f"acc-{secrets.token_hex(4)}"
+        fields = {"provider": "simulated", "status": "active", "pace": {"perMinute": 0}, **changes}
+        url = f"http://{self._address('firestore')}/v1/projects/demo-outbox/databases/(default)/documents/accounts"
+        answer = httpx.post(
+            url, params={"documentId": account_id}, json={"fields": _fields(fields)}, timeout=30, trust_env=False
+        )
+        answer.raise_for_status()
+        return account_id
+
+    def send(self, account_id: str, *options: str, to: str = "+491701") -> str:
+        said = self("send", "--account", account_id, "--to", to, "--text", "hello", "--json", *options)
+        assert said.code == 0, said
+        return str(said.json["requestId"])
+
+    def status(self, request_id: str) -> dict[str, Any]:
+        fields: dict[str, Any] = self("status", request_id, "--json").json
+        return fields
+
+    def becomes(self, request_id: str, status: str) -> dict[str, Any]:
+        return until(lambda: self.status(request_id), lambda fields: fields["status"] == status, status)
+
+    def faults(self, **faults: Any) -> None:
+        httpx.put(f"{self.addresses['provider']}/_sim/faults", json=faults, trust_env=False).raise_for_status()
+
+    def calls(self, account_id: str) -> list[str]:
+        answer = httpx.get(
+            f"{self.addresses['provider']}/_sim/calls", params={"accountId": account_id}, trust_env=False
+        )
+        return [call["requestId"] for call in answer.json()]
+
+    # --- its end
+
+    def children(self) -> list[int]:
+        """Every process below it."""
+        found, look = [], [self.process.pid]
+        while look:
+            parent = look.pop()
+            for task in Path(f"/proc/{parent}/task").glob("*/children"):
+                below = [int(pid) for pid in task.read_text().split()]
+                found += below
+                look += below
+        return found
+
+    def ended_by(self, number: signal.Signals) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE_SECONDS)
+
+
+@contextmanager
+def dev(*options: str) -> Iterator[Stack]:
+    """Runs until the block ends, or until the test ends it before."""
+    process = subprocess.Popen(
+        [str(COMMAND), "dev", *options],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OUTBOX_LOG_LEVEL": "WARNING"},
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("ready "), f"{line!r}, status {process.poll()}"
+        yield Stack(process, line)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.wait(PATIENCE_SECONDS)
+        process.stdout.close()  # type: ignore[union-attr]  # it is a pipe
+
+
+def are_gone(pids: Sequence[int]) -> bool:
+    return not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def _fields(data: dict[str, Any]) -> dict[str, Any]:
+    return {name: _value(value) for name, value in data.items()}
+
+
+def _value(value: Any) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return {"mapValue": {"fields": _fields(value)}}
+    return {"integerValue": str(value)} if isinstance(value, int) else {"stringValue": value}

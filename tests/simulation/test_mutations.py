@@ -1,0 +1,165 @@
+"""The auditor bites: with one safeguard taken out of the program, some world within the usual ones breaks.
+
+Each mutation replaces one function of the production code by one that lacks the safeguard.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from emulator.simulation.run import run_seed
+from worker.domain import attempt, claim, completion, receipt
+from worker.domain.account import OnUncertain
+from worker.domain.attempt import Verdict
+from worker.domain.lane import Lane
+from worker.domain.message import MessageStatus, OutboxMessage
+from worker.lane.session import Session
+from worker.lane.waking import Waker
+from worker.outbox import complete, drain, sweep
+from worker.outbox.claim import Candidates
+from worker.outbox.pace import Pace
+from worker.store import messages
+from worker.store.gateway import WriteOp
+from worker.store.messages import MessageStore, Stored
+
+SEEDS = int(os.environ.get("OUTBOX_SIM_SEEDS", "200"))
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+def no_fence_on_completions(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = messages.completion
+
+    def unfenced(stored: Stored, new: OutboxMessage) -> list[WriteOp]:
+        return [replace(write, version=None) for write in real(stored, new)]
+
+    for module in (messages, complete, drain, sweep):
+        monkeypatch.setattr(module, "completion", unfenced)
+
+
+def no_precondition_on_claims(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = messages.update
+
+    def unconditional(path: str, fields: Any, **options: Any) -> WriteOp:
+        return real(path, fields, **(options | {"version": None} if "claimedBy" in fields else options))
+
+    monkeypatch.setattr(messages, "update", unconditional)
+
+
+def no_look_at_what_was_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nothing(self: MessageStore, account_id: str, by: datetime, limit: int = 0) -> list[Stored]:
+        return []
+
+    monkeypatch.setattr(MessageStore, "abandoned", nothing)
+
+
+def no_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unheld(lane: Lane, verdict: Verdict, now: datetime) -> Lane:
+        return replace(real(lane, verdict, now), holds=lane.holds)
+
+    real = completion.lane_after
+    monkeypatch.setattr(complete, "lane_after", unheld)
+
+
+def no_names_in_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = completion.lane_after
+
+    def nameless(lane: Lane, verdict: Verdict, now: datetime) -> Lane:
+        after = real(lane, verdict, now)
+        return replace(after, holds={key: replace(hold, request_id=None) for key, hold in after.holds.items()})
+
+    monkeypatch.setattr(complete, "lane_after", nameless)
+
+
+def no_reserved_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Pace, "_extended", lambda self, lane, hold: lane)
+
+
+def pace_forgotten_on_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Pace, "tidied", lambda self, lane: lane.reserved(None))
+
+
+def no_spending_of_the_shared_cap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Pace, "_gates", lambda self: self._own_gates())
+
+
+def no_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nothing(self: sweep.Sweep) -> sweep.Swept:
+        return sweep.Swept(0, 0)
+
+    monkeypatch.setattr(sweep.Sweep, "run", nothing)
+
+
+def resend_without_being_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drain.Drain, "_policy", lambda self: attempt.Policy(on_uncertain=OnUncertain.RESEND))
+
+
+def receipts_that_go_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    def always(current: MessageStatus, to: MessageStatus) -> bool:
+        return current is not to
+
+    monkeypatch.setattr(receipt, "advances", always)
+
+
+def a_thread_that_goes_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claim, "waits_for_another", lambda *args, **kwargs: False)
+
+
+def no_rerun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wake of a running lane is forgotten, and so is the sweep's."""
+    real = Session.write
+
+    async def write(self: Session, change: Callable[[Lane], Lane]) -> None:
+        await real(self, lambda lane: change(replace(lane, rerun_requested=False)))
+
+    monkeypatch.setattr(Session, "write", write)
+    no_sweep(monkeypatch)
+
+
+def no_task_after_a_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nothing(self: Waker, *args: Any) -> None:
+        return
+
+    monkeypatch.setattr(Waker, "enqueue", nothing)
+
+
+def claims_made_from_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a claim was refused, the documents are not read again."""
+    monkeypatch.setattr(Candidates, "forget", lambda self: None)
+
+
+MUTATIONS: dict[str, tuple[Patch, Sequence[str]]] = {
+    "without the fence on completions": (no_fence_on_completions, ("regress", "twice", "calls")),
+    "without the precondition on claims": (no_precondition_on_claims, ("calls", "regress", "twice")),
+    "without settling what a dead holder left": (no_look_at_what_was_abandoned, ("lost",)),
+    "without holds": (no_holds, ("order",)),
+    "without names in holds": (no_names_in_holds, ("order",)),
+    "without reserving the pace": (no_reserved_pace, ("pace",)),
+    "without giving the pace on to the next holder": (pace_forgotten_on_release, ("pace",)),
+    "without spending the shared cap": (no_spending_of_the_shared_cap, ("pace",)),
+    "without the sweep": (no_sweep, ("lost",)),
+    "with a resend that nobody chose": (resend_without_being_asked, ("twice",)),
+    "with receipts that may go back": (receipts_that_go_back, ("regress",)),
+    "without waiting for the thread": (a_thread_that_goes_all_at_once, ("order",)),
+    "without reruns": (no_rerun, ("lost",)),
+    "without tasks": (no_task_after_a_release, ("lost",)),
+}
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("mutation", MUTATIONS)
+def test_the_simulation_finds(mutation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    patch, expected = MUTATIONS[mutation]
+    patch(monkeypatch)
+
+    for seed in range(SEEDS):
+        found = run_seed(seed).breaches
+        if any(breach.startswith(tuple(expected)) for breach in found):
+            return
+    pytest.fail(f"{mutation}, none of {SEEDS} worlds broke {' or '.join(expected)}")

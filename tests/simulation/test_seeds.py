@@ -1,0 +1,39 @@
+"""Many worlds, each with its own troubles; in each of them every invariant holds. OUTBOX_SIM_SEEDS says how many."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from emulator.simulation.command import replay
+from emulator.simulation.run import Result, run_seed, run_seeds
+
+SEEDS = int(os.environ.get("OUTBOX_SIM_SEEDS", "200"))
+
+
+def told(failures: list[Result]) -> str:
+    lines = []
+    for failure in failures:
+        lines += [f"seed {failure.seed}, replay with `{replay(failure.seed)}`:", *failure.breaches]
+    return "\n".join(lines)
+
+
+@pytest.mark.timeout(1800)
+def test_every_invariant_holds_in_every_world() -> None:
+    report = run_seeds(0, SEEDS, jobs=os.cpu_count() or 1)
+
+    assert not report.failures, told(report.failures)
+    assert report.seeds == SEEDS
+
+
+def test_the_worlds_are_as_hostile_as_they_should_be() -> None:
+    report = run_seeds(0, 12)
+
+    assert report.messages > 50
+    assert report.attempts > report.messages / 2
+    assert report.crashes > 0
+
+
+def test_a_seed_gives_the_same_run_again() -> None:
+    assert run_seed(3) == run_seed(3)
