@@ -16,6 +16,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
+import pytest
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import firestore
 from typer.testing import CliRunner
 
 from worker.cli import app
@@ -94,11 +97,11 @@ class Stack:
         """A new one, written as the console of a project would write it."""
         account_id = f"acc-{secrets.token_hex(4)}"
         fields = {"provider": "simulated", "status": "active", "pace": {"perMinute": 0}, **changes}
-        url = f"http://{self._address('firestore')}/v1/projects/demo-outbox/databases/(default)/documents/accounts"
-        answer = httpx.post(
-            url, params={"documentId": account_id}, json={"fields": _fields(fields)}, timeout=30, trust_env=False
-        )
-        answer.raise_for_status()
+        with pytest.MonkeyPatch.context() as patch:  # read once, when a client is made
+            patch.setenv("FIRESTORE_EMULATOR_HOST", self._address("firestore"))
+            client = firestore.Client(project="demo-outbox", credentials=AnonymousCredentials())
+        client.document(f"accounts/{account_id}").set(fields)
+        client.close()
         return account_id
 
     def send(self, account_id: str, *options: str, to: str = "+491701") -> str:
@@ -163,13 +166,3 @@ def dev(*options: str) -> Iterator[Stack]:
 
 def are_gone(pids: Sequence[int]) -> bool:
     return not any(Path(f"/proc/{pid}").exists() for pid in pids)
-
-
-def _fields(data: dict[str, Any]) -> dict[str, Any]:
-    return {name: _value(value) for name, value in data.items()}
-
-
-def _value(value: Any) -> dict[str, Any]:
-    if isinstance(value, dict):
-        return {"mapValue": {"fields": _fields(value)}}
-    return {"integerValue": str(value)} if isinstance(value, int) else {"stringValue": value}

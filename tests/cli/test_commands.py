@@ -1,0 +1,280 @@
+"""Each command on a running stack: what it does, what it says to people and to machines, and its exit status."""
+
+from __future__ import annotations
+
+import subprocess
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.cli.support import COMMAND, PATIENCE_SECONDS, Stack, outbox, until
+
+HOUR = "--delay-seconds=3600"
+
+
+# --- send
+
+
+def test_send_writes_a_message_that_is_sent(stack: Stack) -> None:
+    account_id = stack.account()
+    said = stack("send", "--account", account_id, "--to", "+491701", "--text", "hello", "--json")
+    assert said.code == 0
+    assert said.json == {"requestId": said.json["requestId"], "status": "queued", "isNew": True}
+    stack.becomes(said.json["requestId"], "sent")
+    assert stack.calls(account_id) == [said.json["requestId"]]
+
+
+def test_send_with_the_same_id_is_one_message(stack: Stack) -> None:
+    account_id = stack.account()
+    sending = (
+        "send",
+        "--account",
+        account_id,
+        "--to",
+        "+491701",
+        "--text",
+        "hello",
+        "--request-id",
+        f"id-{account_id}",
+    )
+    assert stack(*sending).out == f"id-{account_id}  queued\n"
+    stack.becomes(f"id-{account_id}", "sent")
+    assert stack(*sending).out == f"id-{account_id}  sent  (it was there)\n"
+    assert stack(*sending, "--json").json == {"requestId": f"id-{account_id}", "status": "sent", "isNew": False}
+    assert stack.calls(account_id) == [f"id-{account_id}"]
+
+
+def test_send_with_the_id_of_another_message_fails(stack: Stack) -> None:
+    account_id = stack.account()
+    stack.send(account_id, HOUR, "--request-id", f"id-{account_id}")
+    said = stack("send", "--account", account_id, "--to", "+491702", "--text", "x", "--request-id", f"id-{account_id}")
+    assert (said.code, said.out) == (1, "")
+    assert f"another message has the id id-{account_id}" in said.err
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--account", "a__b", "--to", "+491701", "--text", "x"], "accountId"),
+        (["--account", "shop", "--to", "+491701", "--text", ""], "text"),
+        (["--account", "shop", "--to", "+491701", "--text", "x" * 4097], "text"),
+        (["--account", "shop", "--to", "", "--text", "x"], "to"),
+        (["--account", "shop", "--to", "+491701", "--text", "x", "--request-id", "a b"], "requestId"),
+    ],
+    ids=["an account with two underscores", "no text", "a long text", "nobody", "a bad id"],
+)
+def test_send_refuses_what_the_worker_would_refuse(stack: Stack, options: list[str], reason: str) -> None:
+    said = stack("send", *options)
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith("outbox: it was not accepted: ")
+    assert reason in said.err
+
+
+# --- status
+
+
+def test_status_shows_what_is_known(stack: Stack) -> None:
+    account_id = stack.account()
+    request_id = stack.send(account_id)
+    stack.becomes(request_id, "sent")
+    fields = until(lambda: stack.status(request_id), lambda fields: fields["message"] == "read", "read")
+    assert (fields["accountId"], fields["to"], fields["attempts"]) == (account_id, "+491701", 1)
+    assert fields["providerMessageId"].startswith("sim-")
+    assert datetime.fromisoformat(fields["sentAt"]) <= datetime.fromisoformat(fields["readAt"])
+    shown = stack("status", request_id)
+    assert shown.code == 0
+    assert dict(line.split(maxsplit=1) for line in shown.out.splitlines())["status"] == "sent"
+
+
+def test_status_shows_an_error_whole_also_in_a_pipe(stack: Stack) -> None:
+    account_id = stack.account()
+    stack.faults(invalidRecipients=["[/bold]+1"])
+    request_id = stack.send(account_id, to="[/bold]+1")
+    error = stack.becomes(request_id, "failed")["lastError"]
+    lines = dict(line.split(maxsplit=1) for line in stack("status", request_id).out.splitlines())
+    assert error["code"] == "recipient_invalid"
+    assert error["message"] in lines["lastError"]
+    assert lines["to"] == "[/bold]+1"
+
+
+def test_status_follows_a_message_to_its_end(stack: Stack) -> None:
+    """As a process of its own: it must end by itself, and say each step as it comes."""
+    account_id = stack.account()
+    stack.faults(receiptDelayMs=700)
+    request_id = stack.send(account_id, "--delay-seconds=1")
+    environment = {name: value for name, value in stack.environment.items() if value is not None}
+    followed = subprocess.run(
+        [str(COMMAND), "status", request_id, "--follow"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=True,
+    )
+    lines = followed.stdout.splitlines()
+    assert lines[0] == "queued / queued"
+    assert lines[-1] == "sent / read"
+    assert stack("status", request_id, "--follow", "--json").json["message"] == "read"
+
+
+@pytest.mark.parametrize("command", ["status", "why", "cancel"])
+def test_a_message_that_does_not_exist_is_status_1(stack: Stack, command: str) -> None:
+    for options in ((), ("--json",)):
+        said = stack(command, "no-such-message", *options)
+        assert (said.code, said.out) == (1, "")
+        assert said.err == "outbox: there is no message no-such-message\n"
+
+
+# --- why
+
+
+def test_why_tells_the_time_that_a_message_waits_for(stack: Stack) -> None:
+    request_id = stack.send(stack.account(), HOUR)
+    answer = stack("why", request_id, "--json")
+    assert answer.code == 0
+    earliest = datetime.fromisoformat(answer.json["earliest"])
+    assert abs(earliest - datetime.now(UTC) - timedelta(hours=1)) < timedelta(minutes=1)
+    assert stack("why", request_id).out == answer.json["sentence"] + "\n"
+
+
+def test_why_tells_of_a_paused_account(stack: Stack) -> None:
+    account_id = stack.account()
+    stack("pause", account_id)
+    answer = stack("why", stack.send(account_id), "--json")
+    assert "paused" in answer.json["sentence"]
+    assert answer.json["earliest"] is None
+
+
+def test_why_tells_that_a_message_waits_for_nothing(stack: Stack) -> None:
+    request_id = stack.send(stack.account())
+    stack.becomes(request_id, "sent")
+    answer = stack("why", request_id)
+    assert answer.code == 0
+    assert "sent" in answer.out
+
+
+# --- cancel
+
+
+def test_cancel_takes_a_queued_message_back(stack: Stack) -> None:
+    account_id = stack.account()
+    request_id = stack.send(account_id, HOUR)
+    said = stack("cancel", request_id)
+    assert (said.code, said.out) == (0, f"{request_id}  cancelled\n")
+    fields = stack.status(request_id)
+    assert (fields["status"], fields["message"]) == ("cancelled", "cancelled")
+    assert stack("cancel", request_id, "--json").json == {"requestId": request_id, "status": "cancelled"}
+
+
+def test_cancel_says_that_it_is_too_late_in_words_and_in_json(stack: Stack) -> None:
+    request_id = stack.send(stack.account())
+    stack.becomes(request_id, "sent")
+    said = stack("cancel", request_id)
+    assert (said.code, said.out) == (1, "")
+    assert "it is sent" in said.err
+    said = stack("cancel", request_id, "--json")
+    assert (said.code, said.json["status"]) == (1, "sent")
+
+
+# --- redrive
+
+
+def failed(stack: Stack, account_id: str, *recipients: str) -> list[str]:
+    stack.faults(invalidRecipients=recipients)
+    sent = [stack.send(account_id, to=to) for to in recipients]
+    for request_id in sent:
+        assert stack.becomes(request_id, "failed")["message"] == "failed"
+    stack.faults()
+    return sent
+
+
+def test_redrive_puts_one_failed_message_back_and_it_is_sent(stack: Stack) -> None:
+    account_id = stack.account()
+    first, second = failed(stack, account_id, "+1", "+2")
+    said = stack("redrive", first)
+    assert (said.code, said.out) == (0, "1 back in the queue\n")
+    stack.becomes(first, "sent")
+    until(lambda: stack.status(first), lambda fields: fields["message"] == "read", "read")
+    assert stack.status(second)["status"] == "failed"
+
+
+def test_redrive_puts_all_failed_messages_of_an_account_back(stack: Stack) -> None:
+    account_id, other = stack.account(), stack.account()
+    ours = failed(stack, account_id, "+1", "+2")
+    (theirs,) = failed(stack, other, "+1")
+    said = stack("redrive", "--account", account_id, "--json")
+    assert (said.code, sorted(said.json["redriven"])) == (0, sorted(ours))
+    for request_id in ours:
+        stack.becomes(request_id, "sent")
+    assert stack.status(theirs)["status"] == "failed"
+
+
+def test_redrive_of_nothing_is_status_1_in_words_and_in_json(stack: Stack) -> None:
+    request_id = stack.send(stack.account())
+    stack.becomes(request_id, "sent")
+    for named in (request_id, "no-such-message"):
+        said = stack("redrive", named)
+        assert (said.code, said.out) == (1, "")
+        assert "nothing to redrive" in said.err
+    said = stack("redrive", "--account", "no-such-account", "--json")
+    assert (said.code, said.json) == (1, {"redriven": []})
+
+
+# --- pause, resume, lanes, audit
+
+
+def test_a_paused_account_sends_nothing_until_it_is_resumed(stack: Stack) -> None:
+    account_id = stack.account()
+    assert stack("pause", account_id).out == f"{account_id}  paused\n"
+    request_id = stack.send(account_id)
+    lane = f"outbox:{account_id}"
+
+    def state() -> str | None:
+        return next((row["state"] for row in stack("lanes", "--json").json if row["lane"] == lane), None)
+
+    until(state, lambda seen: seen == "idle", "a lane that has looked and rests")
+    assert (stack.status(request_id)["status"], stack.calls(account_id)) == ("queued", [])
+    said = stack("resume", account_id, "--json")
+    assert (said.code, said.json) == (0, {"accountId": account_id, "status": "active"})
+    stack.becomes(request_id, "sent")
+
+
+@pytest.mark.parametrize("command", ["pause", "resume"])
+def test_an_account_that_does_not_exist_is_status_1(stack: Stack, command: str) -> None:
+    for options in ((), ("--json",)):
+        said = stack(command, "no-such-account", *options)
+        assert (said.code, said.out) == (1, "")
+        assert said.err == "outbox: there is no account no-such-account\n"
+
+
+def test_lanes_shows_each_lane_on_one_line_also_in_a_pipe(stack: Stack) -> None:
+    account_id = stack.account()
+    stack.becomes(stack.send(account_id), "sent")
+    said = stack("lanes")
+    assert said.code == 0
+    header, *rows = said.out.splitlines()
+    assert header.split()[:2] == ["lane", "state"]
+    assert [row.split()[:2] for row in rows if account_id in row][0][0] == f"outbox:{account_id}"
+    (row,) = [row for row in stack("lanes", "--json").json if row["lane"] == f"outbox:{account_id}"]
+    assert row.keys() >= {"lane", "state", "owner", "leaseUntil", "readyAt", "nextDueAt", "pausedUntil", "holds"}
+
+
+def test_audit_finds_nothing_wrong_after_all_this(stack: Stack) -> None:
+    account_id = stack.account()
+    stack.becomes(stack.send(account_id), "sent")
+    said = stack("audit", "--json")
+    assert (said.code, said.json) == (0, {"broken": []})
+    assert stack("audit").out == "every invariant holds\n"
+
+
+# --- demo
+
+
+def test_demo_ends_by_itself_with_nothing_lost_and_nothing_twice() -> None:
+    said = outbox("demo", "--messages", "60", "--accounts", "3", "--json")
+    assert said.code == 0, said
+    summary = said.json
+    assert (summary["messages"], summary["sent"], summary["read"]) == (60, 60, 60)
+    assert (summary["lost"], summary["duplicates"], summary["failed"]) == (0, 0, 0)
+    assert summary["readsPerMessage"] > 0
+    assert summary["writesPerMessage"] >= 3

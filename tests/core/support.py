@@ -1,0 +1,153 @@
+"""A small calm world: the production code on virtual time, with nothing going wrong unless a test says so."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+from emulator.rpc.inprocess import Carry
+from emulator.simulation.network import NO_BAD_LUCK
+from emulator.simulation.world import World
+from emulator.virtual_time import run
+from worker.outbox.enqueue import NewMessage, batch
+from worker.settings import Settings
+from worker.store import paths
+from worker.store.gateway import WriteOp, create, update
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+T = TypeVar("T")
+
+
+class Calm:
+    """A world with accounts and messages, and the questions that tests ask of it."""
+
+    def __init__(self, **options: Any) -> None:
+        settings = options.pop("settings", Settings())
+        self.world = World(1, settings=settings, luck=NO_BAD_LUCK, **options)
+        self.gateway = self.world.client.system.gateway
+        self._sweeper: asyncio.Task[None] | None = None
+
+    async def start(self, *, sweeps: bool = True) -> None:
+        await self.world.start()
+        if sweeps:
+            self._sweeper = asyncio.create_task(self._sweep())
+
+    async def stop(self) -> None:
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for machine in [*self.world.workers, *self.world.functions]:
+            machine.process.bury()
+        await self.world.stop()
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(60)
+            await self.world.sweep()
+
+    # --- what people write
+
+    async def account(self, account_id: str = "shop", **fields: Any) -> None:
+        data = {"provider": "simulated", "timezone": "UTC", "status": "active", "pace": {"perMinute": 0}, **fields}
+        await self.gateway.commit([create(paths.account(account_id), data)])
+
+    async def send(self, request_id: str, *, to: str = "+491", account_id: str = "shop", **options: Any) -> None:
+        parts = options.pop("parts", [{"type": "text", "text": "hello"}])
+        await self.gateway.commit(
+            batch(NewMessage(request_id=request_id, account_id=account_id, to=to, parts=parts, created_by="u", **options))
+        )
+
+    async def send_many(self, count: int, *, account_id: str = "shop", threads: int | None = None) -> None:
+        for number in range(count):
+            to = f"+49{number % (threads or count)}"
+            await self.send(f"{account_id}-{number:05d}", to=to, account_id=account_id)
+
+    async def write(self, *writes: WriteOp) -> None:
+        await self.gateway.commit(list(writes))
+
+    async def change_account(self, account_id: str = "shop", **fields: Any) -> None:
+        await self.gateway.commit([update(paths.account(account_id), fields, version=None)])
+
+    # --- what is there
+
+    def document(self, path: str) -> dict[str, Any]:
+        return self.world.truth.latest()[path]
+
+    def outbox(self, request_id: str) -> dict[str, Any]:
+        return self.document(paths.outbox(request_id))
+
+    def status(self, request_id: str) -> str:
+        return str(self.outbox(request_id)["status"])
+
+    def statuses(self) -> Counter[str]:
+        documents = self.world.truth.latest().items()
+        return Counter(data["status"] for path, data in documents if path.startswith("outbox/"))
+
+    def lane(self, account_id: str = "shop") -> dict[str, Any]:
+        return self.document(paths.lane("outbox", account_id))
+
+    def sent_at(self, request_id: str) -> float:
+        """Seconds from the start to the first attempt."""
+        return self.seconds(next(a.at for a in self.world.truth.attempts if a.request_id == request_id))
+
+    def order_of_calls(self) -> list[str]:
+        return [attempt.request_id for attempt in self.world.truth.attempts]
+
+    def seconds(self, at: datetime) -> float:
+        return (at - START).total_seconds()
+
+    async def until(self, condition: Callable[[], bool], *, within: timedelta = timedelta(minutes=30)) -> None:
+        """Virtual time goes by until it holds."""
+        ends = self.world.clock() + within
+        while not condition():
+            assert self.world.clock() < ends, f"not within {within}: {self.statuses()}"
+            await asyncio.sleep(0.05)
+
+
+def simulate(test: Callable[[Calm], Awaitable[T]], *, sweeps: bool = True, **options: Any) -> T:
+    """Runs a test's coroutine in a calm world of its own."""
+
+    async def main() -> T:
+        calm = Calm(**options)
+        await calm.start(sweeps=sweeps)
+        try:
+            return await test(calm)
+        finally:
+            await calm.stop()
+
+    with _silence():
+        return run(main(), seed=1, start=START, time_limit=timedelta(days=400))
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    logging.disable(logging.ERROR)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+class Meter:
+    """Documents read and written through a wire, as Firestore bills them."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+        self.writes = 0
+        self.calls: Counter[str] = Counter()
+
+    async def wire(self, path: str, carry: Carry) -> Any:
+        method = path.rsplit("/", 1)[-1]
+        self.calls[method] += 1
+        answer = await carry()
+        if method == "BatchGetDocuments":
+            self.reads += len(answer)
+        elif method == "RunQuery":
+            self.reads += max(1, sum(one.HasField("document") for one in answer))
+        elif method == "Commit":
+            self.writes += len(answer.write_results)
+        return answer
