@@ -244,6 +244,7 @@ def main() -> int:
     def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
+    load_before = os.getloadavg()[0]
     all_measured = [measure_ours(sizes, say)]
     missing = None
     try:
@@ -258,6 +259,7 @@ def main() -> int:
         "date": datetime.now(UTC).date().isoformat(),
         "machine": {
             "cores": os.cpu_count(),
+            "loadBefore": round(load_before, 2),
             "system": platform.system(),
             "architecture": platform.machine(),
             "python": platform.python_version(),

@@ -1,4 +1,7 @@
-"""Processes of this machine: started, waited for, killed and started again. Only ever those that were started here."""
+"""Processes of this machine: started, waited for, killed and started again. Only ever those that were started here.
+
+They do not outlive us: on Linux the system ends them when we are killed and can stop nobody any more.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,13 @@ from pathlib import Path
 READY_SECONDS = 30.0
 STOP_SECONDS = 12.0
 
+# Asks for SIGTERM at its parent's death, and becomes the program. Between fork and exec it would be unsafe with threads.
+_DIES_WITH_US = """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(1, 15)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+
 
 class ProcessFailed(RuntimeError):
     """A process did not come up, or ended by itself; the message has the end of what it printed."""
@@ -23,7 +33,8 @@ class ManagedProcess:
 
     def __init__(self, name: str, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         self.name = name
-        self._arguments = [sys.executable, "-m", *arguments]
+        wrapped = ["-I", "-S", "-c", _DIES_WITH_US] if sys.platform == "linux" else []
+        self._arguments = [sys.executable, *wrapped, "-m", *arguments]
         self._environment = {**os.environ, **environment}
         self._log = log
         self._process: asyncio.subprocess.Process | None = None

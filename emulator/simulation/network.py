@@ -7,6 +7,7 @@ it was done), either may be late, and contention may refuse it. Everything is dr
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -47,6 +48,8 @@ class Network:
     def __init__(self, random: Random, luck: Luck) -> None:
         self._random = random
         self._luck = luck
+        self.on_answer: Callable[[str, Any], None] = _nobody
+        """Sees each answer of a service, with the method's path: for whoever counts."""
         self.is_dark = False
         """Set when the run is over: nothing gets through any more."""
 
@@ -64,6 +67,7 @@ class Network:
             if self._happens(luck.contended):
                 raise _status(grpc.StatusCode.ABORTED, "contention")
             answer = await outside(_made(carry))
+            self.on_answer(path, answer)
             await self._travel(luck)
             if self._happens(luck.lost_answer):
                 raise _status(grpc.StatusCode.UNAVAILABLE, "the answer was lost")
@@ -149,6 +153,10 @@ class ProviderTransport(httpx.AsyncBaseTransport):
 
 async def _made(carry: Carry) -> Any:
     return await carry()
+
+
+def _nobody(path: str, answer: Any) -> None:
+    """Nobody counts."""
 
 
 def _status(code: grpc.StatusCode, words: str) -> aio.AioRpcError:

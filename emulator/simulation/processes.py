@@ -107,7 +107,11 @@ def gate_tasks(loop: asyncio.AbstractEventLoop) -> None:
 
     def create_task(coro: Any, *, context: Context | None = None, **kwargs: Any) -> asyncio.Task[Any]:
         process = _process.get() if context is None else context.get(_process)
-        return make(coro if process is None else _gated(process, coro), context=context, **kwargs)
+        if process is None:
+            return make(coro, context=context, **kwargs)
+        task = make(_gated(process, coro), context=context, **kwargs)
+        task.add_done_callback(lambda _: coro.close())  # should it have been cancelled before its first step
+        return task
 
     loop.create_task = create_task  # type: ignore[method-assign]  # of this one loop
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import subprocess
 import sys
@@ -15,7 +14,6 @@ from multiprocessing import get_context
 
 from emulator.simulation.checks import breaches
 from emulator.simulation.play import Play
-from emulator.simulation.processes import Process
 from emulator.simulation.scenario import Scenario, draw
 from emulator.simulation.truth import Truth
 from emulator.virtual_time import SimulationError, run
@@ -87,16 +85,7 @@ async def _main(scenario: Scenario, seen: list[Result]) -> None:
             )
         )
     finally:
-        machines = [*world.workers, *world.functions, world.client]
-        _end(world.loop, [*(machine.process for machine in machines), *world.truth.dead])
         await world.stop()
-
-
-def _end(loop: asyncio.AbstractEventLoop, processes: list[Process]) -> None:
-    """Everything was looked at. What is cleaned up from here on, and how it fails, is of no interest."""
-    loop.call_exception_handler = lambda context: None  # type: ignore[method-assign]
-    for process in processes:
-        process.bury()
 
 
 def trace(scenario: Scenario, truth: Truth) -> Iterator[str]:

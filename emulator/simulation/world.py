@@ -108,7 +108,7 @@ class World:
         self.truth = Truth(self.firestore.engine, self.provider, self.clock, settings.project)
         self.workers = [self.machine("worker") for _ in range(workers)]
         self.functions = [self.machine("functions") for _ in range(functions)]
-        self.client = self.machine("client", wire=None)
+        self.client = self.machine("client")
         """What clients and people do reaches Firestore: their troubles are not ours."""
 
     async def start(self) -> None:
@@ -116,20 +116,25 @@ class World:
         await self.tasks.start()
 
     async def stop(self) -> None:
-        """Only after everything was looked at: what dead processes left behind is cleaned up now."""
+        """Only after everything was looked at. What dead processes left behind is cleaned up now, and how that fails
+        is of no interest."""
+        self.loop.call_exception_handler = lambda context: None  # type: ignore[method-assign]  # of this one loop
         self.network.is_dark = True
+        machines = [*self.workers, *self.functions, self.client]
+        for process in [*(machine.process for machine in machines), *self.truth.dead]:
+            process.bury()
         await self.webhooks.stop()
         await self.tasks.stop(timedelta(0))
         await self.firestore.stop()
 
     # --- processes
 
-    def machine(self, kind: str, *, wire: Wire | str | None = "network") -> Machine:
+    def machine(self, kind: str) -> Machine:
         self._names += 1
         process = Process(f"{kind}-{self._names}")
         clock = VirtualClock(self.loop, skew=self.draw_skew() if kind == "worker" else timedelta())
         random = Random(self.random.random())
-        carried = self.network.wire() if wire == "network" else None
+        carried = None if kind == "client" else self.network.wire()
         registry = providers(
             ProviderSettings(
                 simulated_url="http://provider",

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.acceptance.world import ENDED, World, until
+from tests.acceptance.world import IN_DOUBT, IN_WAITING, World, until
 
 ROUNDS = 3
 EACH = 16
-HELD = frozenset({"uncertain"})
 random = Random(20260101)
 
 
@@ -29,7 +28,7 @@ async def test_f_a_worker_killed_again_and_again_loses_nothing_and_sends_nothing
         await world.worker.start()
     assert in_flight > 0, "no kill came at a bad moment: the test has shown nothing"
 
-    ended = await world.all_end(*careful, *repeatable, ends=ENDED | HELD)
+    ended = await world.all_end(*careful, *repeatable, waiting=IN_WAITING - IN_DOUBT)
     assert len(ended) == 2 * ROUNDS * EACH
 
     # Whatever was called is settled by its receipt; what was not called stays in doubt, and is not called either.

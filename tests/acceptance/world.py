@@ -29,7 +29,8 @@ Fields = dict[str, Any]
 PATIENCE_SECONDS = 45.0
 """Never waited out unless the test fails."""
 LOOK_SECONDS = 0.1
-ENDED = frozenset({"sent", "failed", "skipped", "cancelled"})
+IN_WAITING = frozenset({"queued", "sending", "uncertain"})
+IN_DOUBT = frozenset({"uncertain"})
 
 
 async def until(look: Callable[[], Awaitable[T]], good: Callable[[T], bool], what: str) -> T:
@@ -145,18 +146,19 @@ class World:
     async def messages_in(self, thread_id: str) -> list[Fields]:
         return [one.to_dict() async for one in self.client.collection(f"threads/{thread_id}/messages").stream()]
 
-    async def all_end(self, *account_ids: str, ends: frozenset[str] = ENDED) -> list[Fields]:
+    async def all_end(self, *account_ids: str, waiting: frozenset[str] = IN_WAITING) -> list[Fields]:
         """The outbox documents of these accounts, when none of them waits any more."""
+        query = self.client.collection("outbox").where(filter=FieldFilter("accountId", "in", account_ids))
+        left = query.where(filter=FieldFilter("status", "in", sorted(waiting)))
 
-        async def look() -> list[Fields]:
-            return await self.outbox_of(*account_ids)
+        async def count() -> int:
+            return int((await left.count().get())[0][0].value)
 
-        waiting = f"an end of every message of {account_ids}"
         try:
-            return await until(look, lambda found: all(one["status"] in ends for one in found), waiting)
-        except AssertionError:
-            left = [one for one in await look() if one["status"] not in ends]
-            raise AssertionError(f"{waiting} did not come; left: {left[:3]}") from None
+            await until(count, lambda found: found == 0, f"an end of every message of {account_ids}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {[one.to_dict() async for one in left.limit(3).stream()]}") from None
+        return await self.outbox_of(*account_ids)
 
     @contextmanager
     def watched(self, *paths: str) -> Iterator[dict[str, list[Fields]]]:
@@ -256,14 +258,14 @@ class World:
 
     @asynccontextmanager
     async def pulling_instead(self) -> AsyncIterator[ManagedProcess]:
-        """One worker that pulls, and none that answers HTTP."""
-        assert await self.worker.stop() == 0
+        """One worker that pulls, and none that a task could reach."""
+        before, self.balancer.backends = self.balancer.backends, []
         await self._start("worker-pull", "--pull")
         try:
             yield self.dev.processes["worker-pull"]
         finally:
             await self.dev.processes.pop("worker-pull").stop()
-            await self.worker.start()
+            self.balancer.backends = before
 
     async def _start(self, name: str, *options: str) -> str:
         return await self.dev.start(name, ["worker.cli", "worker", *options])

@@ -62,6 +62,21 @@ def outbox(*arguments: str, env: dict[str, str | None] | None = None) -> Said:
     return Said(result.exit_code, result.stdout, result.stderr)
 
 
+@contextmanager
+def process(*arguments: str, env: dict[str, str | None] | None = None) -> Iterator[subprocess.Popen[str]]:
+    """The command as a process of its own; whatever is left of it ends with the block."""
+    environment = {**os.environ, **{name: value for name, value in (env or {}).items() if value is not None}}
+    running = subprocess.Popen([str(COMMAND), *arguments], stdout=subprocess.PIPE, text=True, env=environment)
+    assert running.stdout is not None
+    try:
+        yield running
+    finally:
+        if running.poll() is None:
+            running.terminate()
+        running.wait(PATIENCE_SECONDS)
+        running.stdout.close()
+
+
 # --- a stack
 
 
@@ -146,22 +161,11 @@ class Stack:
 @contextmanager
 def dev(*options: str) -> Iterator[Stack]:
     """Runs until the block ends, or until the test ends it before."""
-    process = subprocess.Popen(
-        [str(COMMAND), "dev", *options],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OUTBOX_LOG_LEVEL": "WARNING"},
-    )
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line.startswith("ready "), f"{line!r}, status {process.poll()}"
-        yield Stack(process, line)
-    finally:
-        if process.poll() is None:
-            process.terminate()
-        process.wait(PATIENCE_SECONDS)
-        process.stdout.close()  # type: ignore[union-attr]  # it is a pipe
+    with process("dev", *options, env={"OUTBOX_LOG_LEVEL": "WARNING"}) as running:
+        assert running.stdout is not None
+        line = running.stdout.readline()
+        assert line.startswith("ready "), f"{line!r}, status {running.poll()}"
+        yield Stack(running, line)
 
 
 def are_gone(pids: Sequence[int]) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.cli.support import COMMAND, PATIENCE_SECONDS, Stack, outbox, until
+from tests.cli.support import PATIENCE_SECONDS, Stack, process, until
 
 HOUR = "--delay-seconds=3600"
 
@@ -80,7 +80,7 @@ def test_status_shows_what_is_known(stack: Stack) -> None:
     fields = until(lambda: stack.status(request_id), lambda fields: fields["message"] == "read", "read")
     assert (fields["accountId"], fields["to"], fields["attempts"]) == (account_id, "+491701", 1)
     assert fields["providerMessageId"].startswith("sim-")
-    assert datetime.fromisoformat(fields["sentAt"]) <= datetime.fromisoformat(fields["readAt"])
+    assert datetime.fromisoformat(fields["deliveredAt"]) <= datetime.fromisoformat(fields["readAt"])
     shown = stack("status", request_id)
     assert shown.code == 0
     assert dict(line.split(maxsplit=1) for line in shown.out.splitlines())["status"] == "sent"
@@ -88,31 +88,27 @@ def test_status_shows_what_is_known(stack: Stack) -> None:
 
 def test_status_shows_an_error_whole_also_in_a_pipe(stack: Stack) -> None:
     account_id = stack.account()
-    stack.faults(invalidRecipients=["[/bold]+1"])
-    request_id = stack.send(account_id, to="[/bold]+1")
+    stack.faults(invalidRecipients=["[bold]+1"])
+    request_id = stack.send(account_id, to="[bold]+1")
     error = stack.becomes(request_id, "failed")["lastError"]
     lines = dict(line.split(maxsplit=1) for line in stack("status", request_id).out.splitlines())
     assert error["code"] == "recipient_invalid"
     assert error["message"] in lines["lastError"]
-    assert lines["to"] == "[/bold]+1"
+    assert lines["to"] == "[bold]+1"
 
 
 def test_status_follows_a_message_to_its_end(stack: Stack) -> None:
     """As a process of its own: it must end by itself, and say each step as it comes."""
     account_id = stack.account()
+    stack("pause", account_id)
     stack.faults(receiptDelayMs=700)
-    request_id = stack.send(account_id, "--delay-seconds=1")
-    environment = {name: value for name, value in stack.environment.items() if value is not None}
-    followed = subprocess.run(
-        [str(COMMAND), "status", request_id, "--follow"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECONDS,
-        check=True,
-    )
-    lines = followed.stdout.splitlines()
-    assert lines[0] == "queued / queued"
+    request_id = stack.send(account_id)
+    with process("status", request_id, "--follow", env=stack.environment) as following:
+        assert following.stdout is not None
+        assert following.stdout.readline() == "queued / queued\n"
+        stack("resume", account_id)
+        lines = following.stdout.read().splitlines()
+        assert following.wait(PATIENCE_SECONDS) == 0
     assert lines[-1] == "sent / read"
     assert stack("status", request_id, "--follow", "--json").json["message"] == "read"
 
@@ -254,7 +250,7 @@ def test_lanes_shows_each_lane_on_one_line_also_in_a_pipe(stack: Stack) -> None:
     assert said.code == 0
     header, *rows = said.out.splitlines()
     assert header.split()[:2] == ["lane", "state"]
-    assert [row.split()[:2] for row in rows if account_id in row][0][0] == f"outbox:{account_id}"
+    assert [row.split()[0] for row in rows if account_id in row] == [f"outbox:{account_id}"]
     (row,) = [row for row in stack("lanes", "--json").json if row["lane"] == f"outbox:{account_id}"]
     assert row.keys() >= {"lane", "state", "owner", "leaseUntil", "readyAt", "nextDueAt", "pausedUntil", "holds"}
 
@@ -271,10 +267,11 @@ def test_audit_finds_nothing_wrong_after_all_this(stack: Stack) -> None:
 
 
 def test_demo_ends_by_itself_with_nothing_lost_and_nothing_twice() -> None:
-    said = outbox("demo", "--messages", "60", "--accounts", "3", "--json")
-    assert said.code == 0, said
-    summary = said.json
+    with process("demo", "--messages", "60", "--accounts", "3", "--json") as running:
+        out, _ = running.communicate(timeout=100)
+    assert running.returncode == 0, out
+    summary = json.loads(out)
     assert (summary["messages"], summary["sent"], summary["read"]) == (60, 60, 60)
     assert (summary["lost"], summary["duplicates"], summary["failed"]) == (0, 0, 0)
     assert summary["readsPerMessage"] > 0
-    assert summary["writesPerMessage"] >= 3
+    assert summary["writesPerMessage"] > 0

@@ -27,6 +27,14 @@ def ended_cleanly(stack: Stack, number: signal.Signals) -> None:
     assert are_gone(children)
 
 
+def test_a_stack_that_is_killed_leaves_nothing_behind() -> None:
+    with dev(*FREE_PORTS) as stack:
+        children = stack.children()
+        assert len(children) >= 4, "the parts are processes"
+        assert stack.ended_by(signal.SIGKILL) == -signal.SIGKILL
+        until(lambda: are_gone(children), bool, "the end of its parts")
+
+
 def test_what_was_queued_before_a_restart_is_sent_after_it(tmp_path: Path) -> None:
     data = f"--data={tmp_path / 'data'}"
     with dev(*FREE_PORTS, data) as stack:

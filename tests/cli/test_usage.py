@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +28,16 @@ COMMANDS = (
     "emulator",
 )
 NOWHERE: dict[str, str | None] = {"FIRESTORE_EMULATOR_HOST": "127.0.0.1:1", "CLOUD_TASKS_EMULATOR_HOST": "127.0.0.1:1"}
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """`outbox worker` sets logging up for its process, and this is not its process."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from emulator.rpc.inprocess import Carry
 from emulator.simulation.network import NO_BAD_LUCK
 from emulator.simulation.world import World
 from emulator.virtual_time import run
@@ -40,8 +39,6 @@ class Calm:
     async def stop(self) -> None:
         if self._sweeper is not None:
             self._sweeper.cancel()
-        for machine in [*self.world.workers, *self.world.functions]:
-            machine.process.bury()
         await self.world.stop()
 
     async def _sweep(self) -> None:
@@ -58,7 +55,9 @@ class Calm:
     async def send(self, request_id: str, *, to: str = "+491", account_id: str = "shop", **options: Any) -> None:
         parts = options.pop("parts", [{"type": "text", "text": "hello"}])
         await self.gateway.commit(
-            batch(NewMessage(request_id=request_id, account_id=account_id, to=to, parts=parts, created_by="u", **options))
+            batch(
+                NewMessage(request_id=request_id, account_id=account_id, to=to, parts=parts, created_by="u", **options)
+            )
         )
 
     async def send_many(self, count: int, *, account_id: str = "shop", threads: int | None = None) -> None:
@@ -81,11 +80,11 @@ class Calm:
         return self.document(paths.outbox(request_id))
 
     def status(self, request_id: str) -> str:
-        return str(self.outbox(request_id)["status"])
+        return str(self.outbox(request_id).get("status"))
 
     def statuses(self) -> Counter[str]:
         documents = self.world.truth.latest().items()
-        return Counter(data["status"] for path, data in documents if path.startswith("outbox/"))
+        return Counter(str(data.get("status")) for path, data in documents if path.startswith("outbox/"))
 
     def lane(self, account_id: str = "shop") -> dict[str, Any]:
         return self.document(paths.lane("outbox", account_id))
@@ -133,21 +132,23 @@ def _silence() -> Iterator[None]:
 
 
 class Meter:
-    """Documents read and written through a wire, as Firestore bills them."""
+    """Documents read and written, as Firestore bills them, counted on the wire."""
 
-    def __init__(self) -> None:
+    def __init__(self, calm: Calm) -> None:
         self.reads = 0
         self.writes = 0
-        self.calls: Counter[str] = Counter()
+        calm.world.network.on_answer = self._count
 
-    async def wire(self, path: str, carry: Carry) -> Any:
-        method = path.rsplit("/", 1)[-1]
-        self.calls[method] += 1
-        answer = await carry()
-        if method == "BatchGetDocuments":
-            self.reads += len(answer)
-        elif method == "RunQuery":
-            self.reads += max(1, sum(one.HasField("document") for one in answer))
-        elif method == "Commit":
-            self.writes += len(answer.write_results)
-        return answer
+    def _count(self, path: str, answer: Any) -> None:
+        match path.rsplit("/", 1)[-1]:
+            case "BatchGetDocuments":
+                self.reads += len(answer)
+            case "RunQuery":
+                self.reads += max(1, sum(one.HasField("document") for one in answer))
+            case "RunAggregationQuery":
+                self.reads += 1
+            case "Commit":
+                self.writes += len(answer.write_results)
+
+    def reset(self) -> None:
+        self.reads = self.writes = 0

@@ -25,7 +25,7 @@ from worker.outbox import complete, drain, sweep
 from worker.outbox.claim import Candidates
 from worker.outbox.pace import Pace
 from worker.store import messages
-from worker.store.gateway import WriteOp
+from worker.store.gateway import WriteOp, update
 from worker.store.messages import MessageStore, Stored
 
 SEEDS = int(os.environ.get("OUTBOX_SIM_SEEDS", "200"))
@@ -39,15 +39,13 @@ def no_fence_on_completions(monkeypatch: pytest.MonkeyPatch) -> None:
     def unfenced(stored: Stored, new: OutboxMessage) -> list[WriteOp]:
         return [replace(write, version=None) for write in real(stored, new)]
 
-    for module in (messages, complete, drain, sweep):
+    for module in (messages, complete):
         monkeypatch.setattr(module, "completion", unfenced)
 
 
 def no_precondition_on_claims(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = messages.update
-
     def unconditional(path: str, fields: Any, **options: Any) -> WriteOp:
-        return real(path, fields, **(options | {"version": None} if "claimedBy" in fields else options))
+        return update(path, fields, **(options | {"version": None} if "claimedBy" in fields else options))
 
     monkeypatch.setattr(messages, "update", unconditional)
 

@@ -22,7 +22,7 @@ from worker.domain.attempt import Effect, ParkAccount, ThrottleApp, Verdict
 from worker.domain.completion import WriteAgain, lane_after, reconcile, thread_held_until
 from worker.domain.lane import Lane
 from worker.domain.message import OutboxMessage
-from worker.errors import StoreUnavailable
+from worker.errors import StoreUnavailable, Unwritable
 from worker.lane.session import LaneLost, Session
 from worker.store.accounts import AccountStore, SharedLimit
 from worker.store.gateway import Committed, Conflict, WriteOp
@@ -73,13 +73,13 @@ class Completer:
         """A claim that was never used: the document as if it had not been made, but for the count. None if somebody
         else settled it. Its place in the order is what it was, so it leaves no hold."""
         before = _claimed(claim)
-        result = await self._commit(completion(claim, before.unclaimed()))
+        result = await self._end(claim, before.unclaimed())
         if not isinstance(result, Conflict):
             return replace(claim, message=before.unclaimed(), version=result.versions[0])
         for found in await self._reading(lambda: self._messages.get([before.request_id])):
             current = found.message
             if isinstance(current, OutboxMessage) and current.claimed_by == before.claimed_by:
-                await self._commit(completion(found, current.unclaimed()))  # only a cancel was added
+                await self._end(found, current.unclaimed())  # only a cancel was added
         return None
 
     def tidied(self, lane: Lane) -> Lane:
@@ -113,19 +113,19 @@ class Completer:
             raise
         writes = [completion(ended.claim, ended.verdict.message) for ended in batch]
         result = await self._commit([op for ops in writes for op in ops])
-        if not isinstance(result, Conflict):
+        if isinstance(result, Committed):
             position = 0
             for ended, ops in zip(batch, writes, strict=True):
                 self._written(ended, replace(ended.claim, version=result.versions[position]))
                 position += len(ops)
-        elif len(batch) > 1:
+        elif len(batch) > 1 or result is None:
             for ended in batch:
                 await self._write_one(ended)
         else:
             await self._reconciled(batch[0])
 
     async def _write_one(self, ended: _Ended) -> None:
-        result = await self._commit(completion(ended.claim, ended.verdict.message))
+        result = await self._end(ended.claim, ended.verdict.message)
         if isinstance(result, Conflict):
             await self._reconciled(ended)
         else:
@@ -147,7 +147,7 @@ class Completer:
             decision = reconcile(current if isinstance(current, OutboxMessage) else None, claimed, ended.verdict)
             if not isinstance(decision, WriteAgain):
                 break
-            result = await self._commit(completion(found[0], decision.message))
+            result = await self._end(found[0], decision.message)
             if not isinstance(result, Conflict):
                 again = replace(ended, verdict=replace(ended.verdict, message=decision.message))
                 self._written(again, replace(found[0], version=result.versions[0]))
@@ -182,8 +182,15 @@ class Completer:
         elif isinstance(effect, ThrottleApp) and shared is not None:
             await self._persistently(lambda: shared.pause(effect.until))
 
-    async def _commit(self, writes: Sequence[WriteOp]) -> Committed | Conflict:
-        return await self._persistently(lambda: self._messages.write(writes))
+    async def _commit(self, writes: Sequence[WriteOp]) -> Committed | Conflict | None:
+        """None: one of them can never be written; see which."""
+        try:
+            return await self._persistently(lambda: self._messages.write(writes))
+        except Unwritable:
+            return None
+
+    async def _end(self, document: Stored, new: OutboxMessage) -> Committed | Conflict:
+        return await self._persistently(lambda: self._messages.end(document, new))
 
     async def _reading(self, read: Callable[[], Awaitable[list[Stored]]]) -> list[Stored]:
         return await self._persistently(read)

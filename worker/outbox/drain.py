@@ -44,7 +44,7 @@ from worker.providers.registry import Providers
 from worker.settings import Settings
 from worker.store.accounts import AccountStore, SharedLimit
 from worker.store.gateway import Conflict
-from worker.store.messages import MessageStore, Stored, completion
+from worker.store.messages import MessageStore, Stored
 
 SOON = timedelta(seconds=5)
 """What comes due within this is waited for with the lane in hand; for anything later the lane is released."""
@@ -291,7 +291,7 @@ class Drain:
             match ending:
                 case Cancel(message=message) | Skip(message=message):
                     stored = self._candidates.take_out(message.request_id)
-                    result = await self._outbox.messages.write(completion(stored, message))
+                    result = await self._outbox.messages.end(stored, message)
                 case Refuse(request_id=request_id, error=error):
                     result = await refuse(self._outbox.messages, self._candidates.take_out(request_id), error)
             if isinstance(result, Conflict):

@@ -10,6 +10,7 @@ from enum import StrEnum
 from worker import log
 from worker.domain.message import OutboxMessage, OutboxStatus
 from worker.domain.receipt import Ignored, apply, needs_outbox
+from worker.errors import Unwritable
 from worker.lane.waking import Waker
 from worker.outbox.trigger import lane_of
 from worker.providers.protocol import PartReceipt
@@ -49,8 +50,12 @@ class Receipts:
                 log.receipt_ignored(found.request_id, decision.because)
                 return Applied.IGNORED
             settled = None if decision.outbox is None or outbox is None else (outbox, decision.outbox)
-            if isinstance(await self._messages.settle(found, decision.shown, settled), Conflict):
-                continue
+            try:
+                if isinstance(await self._messages.settle(found, decision.shown, settled), Conflict):
+                    continue
+            except Unwritable:
+                log.receipt_ignored(found.request_id, "unwritable")  # no repetition will fit into the document either
+                return Applied.IGNORED
             if settled is not None and document is not None:
                 await self._free_thread(document)
             return Applied.ADVANCED

@@ -24,7 +24,7 @@ from worker.outbox.refuse import refuse
 from worker.outbox.trigger import lane_of
 from worker.store.accounts import AccountStore
 from worker.store.lanes import LaneStore
-from worker.store.messages import MessageStore, completion
+from worker.store.messages import MessageStore
 
 GRACE = timedelta(seconds=10)
 """How late something must be before the sweep takes it for dropped."""
@@ -64,7 +64,7 @@ class Sweep:
             ending = ending_of(stored.message, now)
             match ending:
                 case Cancel(message=message) | Skip(message=message):
-                    await self._messages.write(completion(stored, message))
+                    await self._messages.end(stored, message)
                 case Refuse(error=error):
                     await refuse(self._messages, stored, error)
                 case None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -22,7 +23,7 @@ import grpc
 from google.cloud.firestore import AsyncClient
 
 from worker import metrics
-from worker.errors import StoreUnavailable
+from worker.errors import StoreUnavailable, Unwritable
 from worker.store import protos
 from worker.store.protos import Proto
 from worker.store.values import from_fields, from_timestamp, to_proto
@@ -43,6 +44,9 @@ _PERHAPS_APPLIED = {
 }
 _LOST = {grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.NOT_FOUND, grpc.StatusCode.ALREADY_EXISTS}
 
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""A field's name that needs no quotes in a path."""
+
 Version = tuple[int, int]
 """A document's update time, seconds and nanoseconds: what a write may demand to find."""
 
@@ -55,6 +59,8 @@ class Snapshot:
     data: dict[str, Any]
     version: Version
     created: datetime
+    size_bytes: int = 0
+    """As it travels, which is close to what counts against the limit of a document."""
 
     @property
     def id(self) -> str:
@@ -285,6 +291,8 @@ class Gateway:
                 code = error.code()
                 if code in _LOST:
                     return Conflict(maybe_ours=maybe_applied)
+                if code is grpc.StatusCode.INVALID_ARGUMENT:
+                    raise Unwritable(error.details()) from error
                 if code not in _NOT_APPLIED | _PERHAPS_APPLIED:
                     raise
                 maybe_applied = maybe_applied or code in _PERHAPS_APPLIED
@@ -308,7 +316,7 @@ class Gateway:
                 proto.update_transforms.add(field_path=name).increment.integer_value = value.by
                 continue
             if write.masked:
-                proto.update_mask.field_paths.append(name)
+                proto.update_mask.field_paths.append(name if _PLAIN.fullmatch(name) else _quoted(name))
             if not isinstance(value, Delete):
                 to_proto(value, fields[name])
         for (name, key), value in write.nested.items():
@@ -366,6 +374,7 @@ class Gateway:
             data=from_fields(document.fields),
             version=(document.update_time.seconds, document.update_time.nanos),
             created=from_timestamp(document.create_time),
+            size_bytes=document.ByteSize(),
         )
 
     # --- trying again

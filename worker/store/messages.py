@@ -15,6 +15,7 @@ from worker.domain.message import SHOWN_AS, MessageStatus, OutboxMessage, Outbox
 from worker.domain.outcome import DeliveryError, ErrorCode
 from worker.domain.receipt import ShownMessage
 from worker.domain.validation import InvalidMessage, parse_message
+from worker.errors import Unwritable
 from worker.store import paths
 from worker.store.gateway import DELETE, Committed, Conflict, Find, Gateway, Snapshot, Version, WriteOp, update, upsert
 
@@ -27,6 +28,10 @@ Parsed = OutboxMessage | InvalidMessage
 
 IN_WAITING = (OutboxStatus.QUEUED.value, OutboxStatus.UNCERTAIN.value)
 """What a lane looks for: to be sent, or to be settled when its wait for a receipt ends."""
+
+
+LARGEST_BYTES = 1_040_000
+"""Firestore takes 1,048,576; the rest is for what we write into the document on its way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,8 @@ class Stored:
     """The same of the status."""
     created: datetime
     """When Firestore made the document, to the microsecond: it tells two messages of one millisecond apart."""
+    ballast: tuple[str, ...] = ()
+    """Of a document that is too large to be written to: the fields that make it so."""
 
     @property
     def request_id(self) -> str:
@@ -150,6 +157,14 @@ class MessageStore:
             for (old, new), version in zip(claims, result.versions, strict=True)
         ]
 
+    async def end(self, document: Stored, new: OutboxMessage) -> Committed | Conflict:
+        """A document that ends, or goes back to the queue: with what people see of it, if that can be written."""
+        writes = completion(document, new)
+        try:
+            return await self._gateway.commit(writes)
+        except Unwritable:  # somebody filled the message document to the brim
+            return await self._gateway.commit(writes[:1])
+
     async def write(self, writes: Sequence[WriteOp]) -> Committed | Conflict:
         return await self._gateway.commit(writes)
 
@@ -182,7 +197,11 @@ def completion(claim: Stored, new: OutboxMessage) -> list[WriteOp]:
 
 def refusal(document: Stored, error: DeliveryError, expire_at: datetime) -> WriteOp:
     """A malformed document can only be marked."""
-    fields = {"status": OutboxStatus.FAILED.value, "lastError": error_fields(error), "expireAt": expire_at}
+    fields = {name: DELETE for name in document.ballast} | {
+        "status": OutboxStatus.FAILED.value,
+        "lastError": error_fields(error),
+        "expireAt": expire_at,
+    }
     return update(paths.outbox(document.request_id), fields, version=document.version)
 
 
@@ -211,14 +230,25 @@ def shown_fields(message: OutboxMessage) -> dict[str, Any]:
 
 
 def _stored(snapshot: Snapshot) -> Stored:
+    is_too_large = snapshot.size_bytes > LARGEST_BYTES
     return Stored(
-        message=parse_message(snapshot.id, snapshot.data),
+        message=_too_large(snapshot) if is_too_large else parse_message(snapshot.id, snapshot.data),
         version=snapshot.version,
         thread_id=_id(snapshot.data.get("threadId")),
         account_id=_id(snapshot.data.get("accountId")),
         status=_id(snapshot.data.get("status")),
         created=snapshot.created,
+        ballast=tuple(name for name in snapshot.data if name not in _KEPT) if is_too_large else (),
     )
+
+
+_KEPT = frozenset({"requestId", "accountId", "threadId", "to", "createdAt", "createdBy", "nextAttemptAt", "runId"})
+"""What stays of a document that was too large."""
+
+
+def _too_large(snapshot: Snapshot) -> InvalidMessage:
+    sentence = f"The document has {snapshot.size_bytes:,} bytes; at most {LARGEST_BYTES:,} are allowed."
+    return InvalidMessage(request_id=snapshot.id, sentence=sentence)
 
 
 def _id(value: Any) -> str | None:
