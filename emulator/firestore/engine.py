@@ -21,7 +21,7 @@ from emulator.firestore.indexes import IndexRules
 from emulator.firestore.names import Location
 from emulator.firestore.protos import Document, Proto, WriteResult
 from emulator.firestore.query import Query, satisfies
-from emulator.firestore.storage import Storage, location_of
+from emulator.firestore.storage import Row, Storage, location_of
 from emulator.firestore.times import Clock, micros_at, micros_of, set_stamp, system_clock
 from emulator.firestore.values import check_document_size
 from emulator.firestore.writes import CheckedWrite, DraftState, apply_write
@@ -42,6 +42,8 @@ class Drafted:
     """A commit decided and not yet stored. It holds for as long as nothing else is committed."""
 
     drafts: dict[Location, DraftState]
+    rows: dict[Location, Row | None]
+    """What is stored of each, as it was read."""
     transform_results: list[list[Proto]]
     documents_of_writes: list[Location]
 
@@ -193,15 +195,17 @@ class Engine:
     def draft(self, writes: Sequence[CheckedWrite]) -> Drafted:
         """Decides a commit against what is stored now. Raises if a precondition does not hold."""
         drafts: dict[Location, DraftState] = {}
+        rows: dict[Location, Row | None] = {}
         results: list[list[Proto]] = []
         request_micros = self.now_micros()
         for write in writes:
             draft = drafts.get(write.location)
             if draft is None:
-                stored = self.get(write.location)
+                row = rows[write.location] = self.storage.row(keys.name_key(write.location))
+                stored = None if row is None else Document.FromString(row.data)
                 draft = drafts[write.location] = DraftState(stored=stored, current=stored)
             results.append(apply_write(write, draft, request_micros))
-        return Drafted(drafts, results, [write.location for write in writes])
+        return Drafted(drafts, rows, results, [write.location for write in writes])
 
     def store(self, drafted: Drafted) -> Committed:
         """Stores a commit that was drafted since the last one."""
@@ -210,7 +214,7 @@ class Engine:
         updated: dict[Location, int | None] = {}
         with self.storage.database.atomic():
             for location, draft in drafted.drafts.items():
-                change = self._store_one(location, draft, commit_micros)
+                change = self._store_one(location, draft, drafted.rows[location], commit_micros)
                 if change is not None:
                     changes.append(change)
                 updated[location] = None if draft.current is None else micros_of(draft.current.update_time)
@@ -220,8 +224,8 @@ class Engine:
                 observer(changes, commit_micros)
         self._last_micros = commit_micros
         for change in changes:
-            old = None if change.old is None else change.old.SerializeToString()
-            self.history.record(change.location, commit_micros, old)
+            row = drafted.rows[change.location]
+            self.history.record(change.location, commit_micros, None if row is None else row.data)
         self.history.forget(commit_micros)
         if changes:
             for observer in self.after_commit:
@@ -235,25 +239,32 @@ class Engine:
             results.append(result)
         return Committed(commit_micros, results)
 
-    def _store_one(self, location: Location, draft: DraftState, commit_micros: int) -> Change | None:
+    def _store_one(
+        self, location: Location, draft: DraftState, row: Row | None, commit_micros: int
+    ) -> Change | None:
         old, new = draft.stored, draft.current
-        key = keys.name_key(location)
         if new is None:
             if old is None:
                 return None
-            self.storage.delete(location, key, old)
+            self.storage.delete(location, keys.name_key(location), old)
             return Change(location, old, None)
         if old is not None and not draft.was_deleted:
             new.create_time.CopyFrom(old.create_time)
-            new.update_time.CopyFrom(old.update_time)
-            if new.SerializeToString(deterministic=True) == self.storage.get(key):
-                return None  # a write that changes nothing does not move the update time
         else:
             set_stamp(new.create_time, commit_micros)
+        # Serialized once: the update time is a document's last field, so it can be put behind the rest.
+        new.ClearField("update_time")
+        front = new.SerializeToString(deterministic=True)
+        if row is not None and old is not None and row.data == front + _update_time(old):
+            new.update_time.CopyFrom(old.update_time)
+            return None  # a write that changes nothing does not move the update time
         set_stamp(new.update_time, commit_micros)
-        data = new.SerializeToString(deterministic=True)
+        data = front + _update_time(new)
         check_document_size(new, len(data))
-        self.storage.put(location, key, old, new, data)
+        if row is None or old is None:
+            self.storage.insert(location, keys.name_key(location), new, data)
+        else:
+            self.storage.update(location, row.number, old, new, data)
         return Change(location, old, new)
 
     def clear(self, database: str) -> None:
@@ -287,6 +298,12 @@ class Engine:
             raise invalid_argument("The requested 'read_time' cannot be in the future.")
         self.history.check(micros)
         return micros
+
+
+def _update_time(document: Proto) -> bytes:
+    """As it stands at the end of a serialized document: tag, length, value."""
+    stamp: bytes = document.update_time.SerializeToString()
+    return b"\x22" + bytes([len(stamp)]) + stamp
 
 
 def _needs_ancestor_check(query: Query) -> bool:

@@ -102,6 +102,13 @@ def merge_masked(target: Proto, source: Proto, mask: Iterable[FieldPath]) -> Non
     for path in mask:
         if path == NAME_PATH:
             continue
+        if len(path) == 1:
+            (name,) = path
+            if name in source:
+                target[name].CopyFrom(source[name])
+            elif name in target:
+                del target[name]
+            continue
         value = get_field(source, path)
         if value is None:
             delete_field(target, path)

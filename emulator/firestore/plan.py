@@ -47,28 +47,69 @@ class Shape:
 
     def entries(self, location: Location, document: Proto) -> list[bytes]:
         """The document's keys in this shape: none if it lacks a field, several if it is indexed by array elements."""
-        fields = document.fields
-        parts: list[bytes] = [_scope(_container(location, self))]
-        elements: list[bytes] | None = None
+        return self.entries_of(DocumentKeys(location, document))
+
+    def entries_of(self, document: DocumentKeys) -> list[bytes]:
+        parts: list[bytes] = [_scope_of(document.location, self)]
+        elements: tuple[bytes, ...] | None = None
         at = 0
         for path, kind in self.parts:
-            value = get_field(fields, path)
-            if value is None:
-                return []
             if kind == CONTAINS:
-                if value.WhichOneof("value_type") != "array_value":
+                elements = document.elements(path)
+                if elements is None:
                     return []
-                elements = list(dict.fromkeys(map(keys.value_key, value.array_value.values)))
                 at = len(parts)
                 parts.append(b"")
             else:
-                key = keys.index_key(value)
+                key = document.field(path)
+                if key is None:
+                    return []
                 parts.append(keys.flipped(key) if kind == DESCENDING else key)
-        parts.append(keys.ended(keys.name_key(location)))
+        parts.append(document.name)
         if elements is None:
             return [b"".join(parts)]
         front, back = b"".join(parts[:at]), b"".join(parts[at + 1 :])
         return [front + element + back for element in elements]
+
+    def tells_apart(self, old: DocumentKeys, new: DocumentKeys) -> bool:
+        """Whether two states of one document have different entries."""
+        for path, kind in self.parts:
+            if kind == CONTAINS:
+                if old.elements(path) != new.elements(path):
+                    return True
+            elif old.field(path) != new.field(path):
+                return True
+        return False
+
+
+class DocumentKeys:
+    """What a document's fields are in indexes, each worked out once for all shapes that hold it."""
+
+    __slots__ = ("_elements", "_fields", "_known", "location", "name")
+
+    def __init__(self, location: Location, document: Proto) -> None:
+        self.location = location
+        self.name = keys.ended(keys.name_key(location))
+        self._fields = document.fields
+        self._known: dict[FieldPath, bytes | None] = {}
+        self._elements: dict[FieldPath, tuple[bytes, ...] | None] = {}
+
+    def field(self, path: FieldPath) -> bytes | None:
+        """None: the document has no such field."""
+        if path not in self._known:
+            value = get_field(self._fields, path)
+            self._known[path] = None if value is None else keys.index_key(value)
+        return self._known[path]
+
+    def elements(self, path: FieldPath) -> tuple[bytes, ...] | None:
+        """Of an array, each once; None: there is no array."""
+        if path not in self._elements:
+            value = get_field(self._fields, path)
+            is_array = value is not None and value.WhichOneof("value_type") == "array_value"
+            self._elements[path] = (
+                tuple(dict.fromkeys(map(keys.value_key, value.array_value.values))) if is_array else None
+            )
+        return self._elements[path]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +128,18 @@ class Scan:
     """What the range does not decide by itself."""
 
 
-def _container(location: Location, shape: Shape) -> Location:
-    """What a shape's scope is: the document's collection, a document with all its collections, or the database."""
+def _scope_of(location: Location, shape: Shape) -> bytes:
+    """A shape's scope is the document's collection, a document with all its collections, or the database."""
     if shape.descendants:
-        return Location(location.database, ())
+        return _scope(location.database, ())
     up = 1 if shape.collection_id is not None else 2
-    return Location(location.database, location.segments[:-up])
+    return _scope(location.database, location.segments[:-up])
 
 
 @lru_cache(maxsize=65_536)
-def _scope(container: Location) -> bytes:
+def _scope(database: str, segments: tuple[str, ...]) -> bytes:
     """Eight bytes that stand for it, so that keys stay short."""
-    return blake2b(keys.name_key(container), digest_size=8).digest()
+    return blake2b(keys.name_key(Location(database, segments)), digest_size=8).digest()
 
 
 def scans(query: Query) -> Iterator[Scan]:
@@ -153,7 +194,7 @@ def _scan(query: Query, alternative: Conjunction) -> Scan | None:
 
     shape = Shape(query.collection_id, query.descendants, tuple(parts))
     inside = () if query.collection_id is None else (query.collection_id,)
-    scope = _scope(Location(query.parent.database, ()) if query.descendants else query.parent.child(*inside))
+    scope = _scope(query.parent.database, () if query.descendants else query.parent.segments + inside)
     front = scope + b"".join(prefix)
     return Scan(shape, front, front + lower.edge(), front + upper.edge(), backwards, tuple(left))
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from emulator.database import Database
 from emulator.firestore import keys
 from emulator.firestore.names import Location
-from emulator.firestore.plan import Scan, Shape
+from emulator.firestore.plan import DocumentKeys, Scan, Shape
 from emulator.firestore.protos import Document, Proto
 
 SCHEMA = """
@@ -32,6 +33,13 @@ MAX_SHAPES = 64
 """More distinct query shapes than this, and the one unused for longest is dropped; asked for again, it is made anew."""
 
 
+class Row(NamedTuple):
+    """A document as it is stored."""
+
+    number: int
+    data: bytes
+
+
 class Storage:
     def __init__(self, path: Path | None) -> None:
         self.database = Database(path, SCHEMA)
@@ -46,27 +54,40 @@ class Storage:
         row = self.database.execute("SELECT data FROM documents WHERE key=?", (key,)).fetchone()
         return None if row is None else row[0]
 
-    def put(self, location: Location, key: bytes, old: Proto | None, new: Proto, data: bytes) -> None:
+    def row(self, key: bytes) -> Row | None:
+        found = self.database.execute("SELECT id, data FROM documents WHERE key=?", (key,)).fetchone()
+        return None if found is None else Row(*found)
+
+    def insert(self, location: Location, key: bytes, new: Proto, data: bytes) -> None:
+        """Inside `database.atomic()`."""
+        (number,) = self.database.execute(
+            "INSERT INTO documents(key, collection, data) VALUES(?, ?, ?) RETURNING id",
+            (key, location.collection_id, data),
+        ).fetchone()
+        after = DocumentKeys(location, new)
+        for shape, shape_number in self._kept_for(location):
+            self._insert_entries(shape_number, set(shape.entries_of(after)), number)
+
+    def update(self, location: Location, number: int, old: Proto, new: Proto, data: bytes) -> None:
         """Inside `database.atomic()`. `old` is what is stored now, so that its entries can be taken out."""
         execute = self.database.execute
-        if old is None:
-            (number,) = execute(
-                "INSERT INTO documents(key, collection, data) VALUES(?, ?, ?) RETURNING id",
-                (key, location.collection_id, data),
-            ).fetchone()
-        else:
-            (number,) = execute("UPDATE documents SET data=? WHERE key=? RETURNING id", (data, key)).fetchone()
+        execute("UPDATE documents SET data=? WHERE id=?", (data, number))
+        before, after = DocumentKeys(location, old), DocumentKeys(location, new)
         for shape, shape_number in self._kept_for(location):
-            before = set(shape.entries(location, old)) if old is not None else set()
-            after = set(shape.entries(location, new))
-            if before != after:
-                self._remove_entries(shape_number, before - after)
-                self._insert_entries(shape_number, after - before, number)
+            if not shape.tells_apart(before, after):
+                continue
+            removed, added = set(shape.entries_of(before)), set(shape.entries_of(after))
+            if len(removed) == len(added) == 1:
+                execute("UPDATE entries SET key=? WHERE shape=? AND key=?", (*added, shape_number, *removed))
+            else:
+                self._remove_entries(shape_number, removed - added)
+                self._insert_entries(shape_number, added - removed, number)
 
     def delete(self, location: Location, key: bytes, old: Proto) -> None:
         self.database.execute("DELETE FROM documents WHERE key=?", (key,))
+        before = DocumentKeys(location, old)
         for shape, shape_number in self._kept_for(location):
-            self._remove_entries(shape_number, set(shape.entries(location, old)))
+            self._remove_entries(shape_number, set(shape.entries_of(before)))
 
     def clear(self, prefix: bytes) -> None:
         """Everything below a key, without a change being reported."""

@@ -64,9 +64,9 @@ def _value_size(value: Proto) -> int:
 
 
 def _check_map(fields: Proto, depth: int) -> None:
-    for name, value in fields.items():
+    for name in fields:  # not items(), which is many times slower on these maps
         _check_name(name)
-        check_value(value, depth)
+        check_value(fields[name], depth)
 
 
 def _check_name(name: str) -> None:

@@ -142,9 +142,11 @@ def apply_write(write: CheckedWrite, draft: DraftState, request_time_micros: int
         draft.current = None
         draft.was_deleted = True
         return []
-    changed = Document(name=write.location.name)
+    changed = Document()
     if draft.current is not None and (write.mask is not None or write.document is None):
         changed.CopyFrom(draft.current)
+    else:
+        changed.name = write.location.name
     if write.document is not None:
         if write.mask is None:
             changed.fields.clear()

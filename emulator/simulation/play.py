@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -102,19 +103,39 @@ class Play:
             await getattr(self, f"_{happening.what}")(*happening.arguments)
         await asyncio.sleep(max(0.0, began + self._scenario.lasts - self.world.loop.time()))
 
-    async def _crash_worker(self) -> None:
-        world = self.world
-        dead = world.crash(world.workers, self._random.randrange(len(world.workers)))
-        world.truth.note(f"{dead.process.name} is dead")
+    async def _crash_worker(self, after_steps: int | None) -> None:
+        self._strike(self.world.workers, after_steps, self._kill)
 
-    async def _crash_functions(self) -> None:
-        self.world.crash(self.world.functions, self._random.randrange(len(self.world.functions)))
+    async def _crash_functions(self, after_steps: int | None) -> None:
+        self._strike(self.world.functions, after_steps, self._kill)
 
-    async def _stall_worker(self, seconds: float) -> None:
-        machine = self._random.choice(self.world.workers)
-        self.world.truth.note(f"{machine.process.name} stalls")
-        machine.process.pause()
-        self.world.loop.call_later(seconds, machine.process.go_on)
+    async def _stall_worker(self, after_steps: int | None, seconds: float) -> None:
+        def stall(machines: list[Machine], victim: Machine) -> None:
+            self.world.truth.note(f"{victim.process.name} stalls for {seconds} s")
+            victim.process.pause()
+            self.world.loop.call_later(seconds, victim.process.go_on)
+
+        self._strike(self.world.workers, after_steps, stall)
+
+    def _strike(
+        self, machines: list[Machine], after_steps: int | None, strike: Callable[[list[Machine], Machine], None]
+    ) -> None:
+        """Now, or when the victim has done so many steps more."""
+        victim = self._random.choice(machines)
+
+        def struck() -> None:
+            if not self._is_calm:
+                strike(machines, victim)
+
+        if after_steps is None:
+            struck()
+        else:
+            victim.process.after_steps(after_steps, struck)
+
+    def _kill(self, machines: list[Machine], victim: Machine) -> None:
+        if victim in machines:
+            self.world.crash(machines, machines.index(victim))
+            self.world.truth.note(f"{victim.process.name} is dead")
 
     async def _jump_clock(self, seconds: float) -> None:
         machine: Machine = self._random.choice(self.world.workers)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import types
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context, ContextVar
 from typing import Any, TypeVar
 
@@ -33,6 +33,8 @@ class Process:
         self.died = asyncio.Event()
         self._is_held = False
         self._at_the_gate: list[asyncio.Future[None]] = []
+        self._steps = 0
+        self._planned: dict[int, Callable[[], None]] = {}
 
     @property
     def is_alive(self) -> bool:
@@ -40,6 +42,10 @@ class Process:
 
     def pause(self) -> None:
         self._is_held = True
+
+    def after_steps(self, steps: int, then: Callable[[], None]) -> None:
+        """Just before that step from now: where much happens, much is hit."""
+        self._planned[self._steps + steps] = then
 
     def go_on(self) -> None:
         if self.is_alive:
@@ -82,6 +88,9 @@ class Process:
         value: Any = None
         error: BaseException | None = None
         while True:
+            self._steps += 1
+            if self._planned and (planned := self._planned.pop(self._steps, None)):
+                planned()
             while self._is_held:
                 future = asyncio.get_running_loop().create_future()
                 self._at_the_gate.append(future)

@@ -195,20 +195,26 @@ def _none(random: Random, accounts: tuple[AccountSpec, ...], lasts: float) -> li
     return []
 
 
+def _strikes(random: Random, lasts: float, most: int) -> list[tuple[float, int | None]]:
+    """At a time; or after so many steps of the victim, which hits where much happens."""
+    return [
+        (at, random.randrange(1, 600)) if random.random() < 0.6 else (at, None)
+        for at in [random.uniform(0, 3), *_times(random, lasts, most)]
+    ]
+
+
 def _crashes(random: Random, accounts: tuple[AccountSpec, ...], lasts: float) -> list[Happening]:
-    early = [random.uniform(0, 5) for _ in range(random.randint(0, 2))]  # while much is in flight
-    return [Happening(at=at, what="crash_worker") for at in [*early, *_times(random, lasts, 3)]]
+    return [Happening(at=at, what="crash_worker", arguments=(steps,)) for at, steps in _strikes(random, lasts, 4)]
 
 
 def _function_crashes(random: Random, accounts: tuple[AccountSpec, ...], lasts: float) -> list[Happening]:
-    return [Happening(at=at, what="crash_functions") for at in _times(random, lasts, 3)]
+    return [Happening(at=at, what="crash_functions", arguments=(steps,)) for at, steps in _strikes(random, lasts, 3)]
 
 
 def _stalls(random: Random, accounts: tuple[AccountSpec, ...], lasts: float) -> list[Happening]:
-    early = [random.uniform(0, 5)]
     return [
-        Happening(at=at, what="stall_worker", arguments=(random.choice((3.0, 30.0, 62.0, 90.0)),))
-        for at in [*early, *_times(random, lasts, 2)]
+        Happening(at=at, what="stall_worker", arguments=(steps, random.choice((3.0, 30.0, 62.0, 90.0))))
+        for at, steps in _strikes(random, lasts, 3)
     ]
 
 

@@ -62,6 +62,8 @@ class Plan:
     """Uncertain ones whose wait for a receipt is over: ask attempt.after_receipt_wait."""
     void_holds: frozenset[str] = frozenset()
     """Threads whose hold is to be dropped from the lane."""
+    wanted: int = 0
+    """How many could start now. With none wanted, reading further documents is of no use."""
     next_at: datetime | None = None
     """If nothing is claimed: when asking again, with the same documents, can claim or end something (now, if only
     concurrency is short). None: not before something happens: a completion, a wake, a person."""
@@ -122,6 +124,7 @@ def plan(
         endings=tuple(endings),
         settle=tuple(settle),
         void_holds=holds.void,
+        wanted=wanted,
         next_at=None if claims else min(times, default=None),
     )
 

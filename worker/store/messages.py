@@ -197,7 +197,7 @@ def completion(claim: Stored, new: OutboxMessage) -> list[WriteOp]:
 
 def refusal(document: Stored, error: DeliveryError, expire_at: datetime) -> WriteOp:
     """A malformed document can only be marked."""
-    fields = {name: DELETE for name in document.ballast} | {
+    fields = dict.fromkeys(document.ballast, DELETE) | {
         "status": OutboxStatus.FAILED.value,
         "lastError": error_fields(error),
         "expireAt": expire_at,

@@ -151,7 +151,8 @@ def test_an_index_sees_the_first_1500_bytes_of_a_long_value_and_puts_it_behind_t
     def index_key(plain: Plain) -> bytes:
         return keys.index_key(value(plain))
 
-    for one, zero in (("x", "\x00"), (b"x", b"\x00")):
+    kinds: list[tuple[Any, Any]] = [("x", "\x00"), (b"x", b"\x00")]
+    for one, zero in kinds:
         exact, longer, longest = (index_key(one * length) for length in (1500, 1501, 5000))
         assert index_key(one * 1499) < exact < longer == longest
         assert index_key(one * 1500 + zero) == longer
