@@ -16,7 +16,7 @@ from pathlib import Path
 READY_SECONDS = 30.0
 STOP_SECONDS = 12.0
 
-# Asks for SIGTERM at its parent's death, and becomes the program. Between fork and exec it would be unsafe with threads.
+# Asks for SIGTERM at its parent's death, and becomes the program. Between fork and exec that is unsafe with threads.
 _DIES_WITH_US = """
 import ctypes, os, sys
 ctypes.CDLL(None).prctl(1, 15)

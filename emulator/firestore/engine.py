@@ -232,16 +232,14 @@ class Engine:
                 observer(changes, commit_micros)
         results = []
         for location, transform_results in zip(drafted.documents_of_writes, drafted.transform_results, strict=True):
-            result = WriteResult(transform_results=transform_results)
+            result = WriteResult(transform_results=transform_results) if transform_results else WriteResult()
             micros = updated[location]
             if micros is not None:
                 set_stamp(result.update_time, micros)
             results.append(result)
         return Committed(commit_micros, results)
 
-    def _store_one(
-        self, location: Location, draft: DraftState, row: Row | None, commit_micros: int
-    ) -> Change | None:
+    def _store_one(self, location: Location, draft: DraftState, row: Row | None, commit_micros: int) -> Change | None:
         old, new = draft.stored, draft.current
         if new is None:
             if old is None:

@@ -6,9 +6,8 @@ Parsing refuses what production refuses, so that everything behind it may trust 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from emulator.rpc.errors import invalid_argument
 
@@ -22,9 +21,11 @@ _RESERVED_ID = re.compile(r"__.+__", re.DOTALL)
 _NUMERIC_ID = re.compile(r"__id(-?[1-9][0-9]*)__\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
-    """A place in a database: the root (no segments), a collection (odd) or a document (even)."""
+class Location(NamedTuple):
+    """A place in a database: the root (no segments), a collection (odd) or a document (even).
+
+    A tuple, because it is hashed many times for each write, and tuples do that without running Python.
+    """
 
     database: str
     """`projects/{project}/databases/{database}`"""

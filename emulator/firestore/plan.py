@@ -61,7 +61,7 @@ class Shape:
                 at = len(parts)
                 parts.append(b"")
             else:
-                key = document.field(path)
+                key = document[path]
                 if key is None:
                     return []
                 parts.append(keys.flipped(key) if kind == DESCENDING else key)
@@ -77,29 +77,26 @@ class Shape:
             if kind == CONTAINS:
                 if old.elements(path) != new.elements(path):
                     return True
-            elif old.field(path) != new.field(path):
+            elif old[path] != new[path]:
                 return True
         return False
 
 
-class DocumentKeys:
-    """What a document's fields are in indexes, each worked out once for all shapes that hold it."""
+class DocumentKeys(dict[FieldPath, bytes | None]):
+    """What a document's fields are in indexes (None: it has no such field), each worked out when a shape first asks."""
 
-    __slots__ = ("_elements", "_fields", "_known", "location", "name")
+    __slots__ = ("_elements", "_fields", "location", "name")
 
     def __init__(self, location: Location, document: Proto) -> None:
         self.location = location
         self.name = keys.ended(keys.name_key(location))
         self._fields = document.fields
-        self._known: dict[FieldPath, bytes | None] = {}
         self._elements: dict[FieldPath, tuple[bytes, ...] | None] = {}
 
-    def field(self, path: FieldPath) -> bytes | None:
-        """None: the document has no such field."""
-        if path not in self._known:
-            value = get_field(self._fields, path)
-            self._known[path] = None if value is None else keys.index_key(value)
-        return self._known[path]
+    def __missing__(self, path: FieldPath) -> bytes | None:
+        value = get_field(self._fields, path)
+        key = self[path] = None if value is None else keys.index_key(value)
+        return key
 
     def elements(self, path: FieldPath) -> tuple[bytes, ...] | None:
         """Of an array, each once; None: there is no array."""

@@ -60,8 +60,10 @@ class Predicate:
     op: Op
     key: bytes
     """The key of the value compared with."""
-    contains: bytes = b""
-    """Of array-contains and array-contains-any, how it was written: only what was written alike is one filter."""
+    written: bytes = b""
+    """How: two filters are one, when alternatives are counted, only if they were written alike (1 is not 1.0 then)."""
+    contains: bool = False
+    """Written as array-contains or array-contains-any."""
 
     def accepts(self, found: bytes | None, elements: frozenset[bytes] | None) -> bool:
         """`found`: the key of the field's value, or None without one; `elements`: of an array, its elements' keys."""
@@ -268,7 +270,7 @@ def _alternatives(query: Proto, parent: Location) -> tuple[Conjunction, ...]:
     found = _disjunction(query.where, parent)
     for alternative in found:
         # A comparison with null or NaN counts as the operator it was written with.
-        if sum(bool(predicate.contains) for predicate in alternative) > 1:
+        if sum(predicate.contains for predicate in alternative) > 1:
             raise invalid_argument("A maximum of 1 'ARRAY_CONTAINS' filter is allowed per disjunction.")
     # Set semantics: an alternative that stands twice would give its documents twice.
     return tuple(dict.fromkeys(found))
@@ -347,12 +349,11 @@ def _field_filter(node: Proto, parent: Location) -> list[Conjunction]:
     key = _compared_key(path, value, parent)
     empty = _is_null_or_nan(value) and path != NAME_PATH
     if name == "EQUAL":
-        return [(Predicate(path, Op.NEVER if empty else Op.EQUAL, key),)]
+        return [(Predicate(path, Op.NEVER if empty else Op.EQUAL, key, _written(name, value)),)]
     if name == "ARRAY_CONTAINS":
         if path == NAME_PATH:
             raise invalid_argument("the name __key__ is reserved")
-        source = b"=" + value.SerializeToString(deterministic=True)
-        return [(Predicate(path, Op.NEVER if empty else Op.CONTAINS, key, source),)]
+        return [(Predicate(path, Op.NEVER if empty else Op.CONTAINS, key, _written(name, value), contains=True),)]
     if name == "NOT_EQUAL":
         return [(_not_equal(path, value, key, Op.NEVER),)]
     if name in _RANGES:
@@ -377,14 +378,24 @@ def _list_filter(path: FieldPath, name: str, value: Proto, parent: Location) -> 
     if name == "ARRAY_CONTAINS_ANY" and path == NAME_PATH:
         raise invalid_argument("the name __key__ is reserved")
     op = Op.EQUAL if name == "IN" else Op.CONTAINS
-    return [
-        (Predicate(path, Op.NEVER if _is_null_or_nan(element) else op, key, _any_of(element, op)),)
-        for element, key in {key: (element, key) for element, key in compared}.values()
+    found = [
+        (
+            Predicate(
+                path,
+                Op.NEVER if _is_null_or_nan(element) else op,
+                key,
+                _written("EQUAL" if op is Op.EQUAL else name, element),
+                contains=op is Op.CONTAINS,
+            ),
+        )
+        for element, key in compared
     ]
+    return list(dict.fromkeys(found))
 
 
-def _any_of(element: Proto, op: Op) -> bytes:
-    return b"" if op is Op.EQUAL else b"|" + element.SerializeToString(deterministic=True)
+def _written(operator: str, value: Proto) -> bytes:
+    data: bytes = value.SerializeToString(deterministic=True)
+    return operator.encode() + data
 
 
 def _not_equal(path: FieldPath, value: Proto, key: bytes, null: Op) -> Predicate:

@@ -61,19 +61,24 @@ class Network:
 
         async def carried(path: str, carry: Carry) -> Any:
             luck = self._luck
-            await self._travel(luck)
-            if self.is_dark or self._happens(luck.lost_request):
-                raise _status(grpc.StatusCode.UNAVAILABLE, "the request was lost")
-            if self._happens(luck.contended):
-                raise _status(grpc.StatusCode.ABORTED, "contention")
-            answer = await outside(_made(carry))
-            self.on_answer(path, answer)
+            answer = await outside(self._there(path, carry, luck))
             await self._travel(luck)
             if self._happens(luck.lost_answer):
                 raise _status(grpc.StatusCode.UNAVAILABLE, "the answer was lost")
             return answer
 
         return carried
+
+    async def _there(self, path: str, carry: Carry, luck: Luck) -> Any:
+        """A request on its way arrives, also if whoever sent it has given up on it, or is dead."""
+        await self._travel(luck)
+        if self.is_dark or self._happens(luck.lost_request):
+            raise _status(grpc.StatusCode.UNAVAILABLE, "the request was lost")
+        if self._happens(luck.contended):
+            raise _status(grpc.StatusCode.ABORTED, "contention")
+        answer = await carry()
+        self.on_answer(path, answer)
+        return answer
 
     def sender(self, deliver: Sender) -> Sender:
         """Between an event's or a task's source and whoever takes it."""
@@ -149,10 +154,6 @@ class ProviderTransport(httpx.AsyncBaseTransport):
             case Hang():
                 await asyncio.sleep(3600)
                 return None
-
-
-async def _made(carry: Carry) -> Any:
-    return await carry()
 
 
 def _nobody(path: str, answer: Any) -> None:

@@ -116,7 +116,7 @@ def trace(scenario: Scenario, truth: Truth) -> Iterator[str]:
 
 def _short(fields: dict[str, object]) -> str:
     shown = []
-    for name, value in fields.items():
+    for name, value in sorted(fields.items()):
         text = str(value)
         if name in (
             "parts",

@@ -139,7 +139,7 @@ class Drain:
                 await self._settle_doubts(planned.settle)
             elif planned.claims:
                 await self._claim(planned)
-            elif not self._candidates.exhausted and (planned.wanted > 0 or not len(self._candidates)):
+            elif not self._candidates.exhausted and (planned.wanted > 0 or not self._candidates.in_order()):
                 await self._candidates.read_more(now, self._claimed_ids())
                 await self._settle_abandoned()
             elif self._in_flight:
