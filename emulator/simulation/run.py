@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -168,13 +165,3 @@ def _results(first: int, count: int, jobs: int) -> Iterator[Result]:
 
 def _run_range(seeds: range) -> list[Result]:
     return [run_seed(seed) for seed in seeds]
-
-
-def is_reproducible() -> bool:
-    """Sets of strings iterate in an order that Python draws for each process, unless it is told otherwise."""
-    return os.environ.get("PYTHONHASHSEED", "random") not in ("", "random")
-
-
-def again_reproducibly() -> int:
-    """The same command in a process whose order of sets is fixed."""
-    return subprocess.call([sys.executable, *sys.orig_argv[1:]], env={**os.environ, "PYTHONHASHSEED": "0"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from urllib.parse import quote
 
 from worker.domain.message import thread_id_of
@@ -13,6 +14,8 @@ from worker.store.gateway import Conflict, Gateway, Increment, create, upsert
 from worker.store.lanes import LaneRef
 
 KIND = "inbound"
+LONGEST_ID = 500
+"""Firestore takes 1,500 bytes; nobody's real ids are near either."""
 
 
 def lane_of(thread_id: str) -> LaneRef:
@@ -61,4 +64,6 @@ class Receive:
 def message_id_of(inbound: InboundMessage) -> str:
     """The provider's id, made safe for a path."""
     safe = quote(inbound.provider_message_id, safe="")
+    if len(safe) > LONGEST_ID:
+        return sha256(inbound.provider_message_id.encode()).hexdigest()
     return safe if not (safe.startswith("__") and safe.endswith("__")) and safe not in (".", "..") else f"m{safe}"

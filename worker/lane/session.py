@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
 
-from worker import log
+from worker import log, metrics
 from worker.clock import Clock
 from worker.domain.lane import Entry, Lane, Lost, Renewed, Turn, renew, turn
 from worker.domain.lease import Hold
@@ -113,6 +113,7 @@ class Session:
             self._lost = True
             self.changed.set()
             log.lane_lost(self.ref, self.hold.fence)
+            metrics.lease_lost()
             raise LaneLost(self.ref)
         self._stored = stored
 

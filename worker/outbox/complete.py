@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TypeVar
 
-from worker import log
+from worker import log, metrics
 from worker.clock import Clock
 from worker.domain.attempt import Effect, ParkAccount, ThrottleApp, Verdict
 from worker.domain.completion import WriteAgain, lane_after, reconcile, thread_held_until
@@ -134,6 +134,7 @@ class Completer:
     def _written(self, ended: _Ended, stored: Stored) -> None:
         message = ended.verdict.message
         log.attempt_ended(message.request_id, type(ended.verdict).__name__, message.status)
+        metrics.attempt(message.status.value)
         self._let_go(ended)
         if not ended.written.done():
             ended.written.set_result(replace(stored, message=message))

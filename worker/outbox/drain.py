@@ -33,7 +33,7 @@ from worker.domain.claim import Cancel, Ending, Plan, Refuse, Skip, lane_after_c
 from worker.domain.lane import NO_DEBOUNCE, Debounce, Lane, Later, More, Nothing, ThreadHold, Work
 from worker.domain.message import OutboxMessage
 from worker.domain.order import named_by_elapsed
-from worker.domain.outcome import Outcome, Sent, Unknown
+from worker.domain.outcome import Outcome, Sent, Throttled, Unknown
 from worker.domain.pacing import Allowance
 from worker.lane.session import Session
 from worker.outbox.claim import Candidates
@@ -218,6 +218,7 @@ class Drain:
             await session.write(lambda lane: lane_after_claims(lane, planned.claims, self._account, now))
         for claim in await self._candidates.claim(planned, session.hold):
             self._in_flight[_message(claim).thread_id] = claim
+            metrics.queue_age((now - (_message(claim).next_attempt_at or now)).total_seconds())
             self._pace.unstarted += 1
             attempt = asyncio.create_task(self._attempt(claim))
             self._attempts.add(attempt)
@@ -245,6 +246,8 @@ class Drain:
     async def _sent(self, claim: Stored, message: OutboxMessage) -> Stored | None:
         limit = min(self._session.hold.longest_call, timedelta(seconds=self._outbox.settings.send_timeout_seconds))
         outcome = await self._outbox.providers.send(self._account.provider, message, limit=limit)
+        if isinstance(outcome, Throttled):
+            metrics.throttle(outcome.scope.value)
         verdict = self._decide(message, outcome)
         stored = await self._completer.complete(claim, verdict)
         self._learn(outcome, verdict)

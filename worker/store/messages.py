@@ -190,7 +190,7 @@ def completion(claim: Stored, new: OutboxMessage) -> list[WriteOp]:
     """The writes that end or put back an attempt: the document under its claim, and what people see of it."""
     old = _valid(claim)
     writes = [update(paths.outbox(new.request_id), _changes(old, new), version=claim.version)]
-    if SHOWN_AS[new.status] is not MessageStatus.QUEUED:
+    if SHOWN_AS[new.status] is not SHOWN_AS[old.status]:  # otherwise people see it already, or receipts told more
         writes.append(upsert(paths.message(new.thread_id, new.request_id), shown_fields(new)))
     return writes
 
