@@ -102,10 +102,10 @@ class DocumentKeys(dict[FieldPath, bytes | None]):
         """Of an array, each once; None: there is no array."""
         if path not in self._elements:
             value = get_field(self._fields, path)
-            is_array = value is not None and value.WhichOneof("value_type") == "array_value"
-            self._elements[path] = (
-                tuple(dict.fromkeys(map(keys.value_key, value.array_value.values))) if is_array else None
-            )
+            if value is None or value.WhichOneof("value_type") != "array_value":
+                self._elements[path] = None
+            else:
+                self._elements[path] = tuple(dict.fromkeys(map(keys.value_key, value.array_value.values)))
         return self._elements[path]
 
 

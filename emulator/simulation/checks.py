@@ -2,6 +2,7 @@
 
     lost         every message that a client wrote has ended, or waits for a person as its account chose
     calls        one claim makes one attempt; no attempt without a claim
+    untrue       a message that is shown as not sent was not sent, or is told to be in doubt
     twice        no part is accepted twice, unless the provider promises to deliver it once or the account said so
     regress      a status only moves forward; what is set once is never changed
     pace         no cap is exceeded in any window
@@ -30,6 +31,8 @@ from worker.domain.pacing import Cap
 
 _MOVES = {(before.value, after.value) for (before, _), after in TRANSITIONS.items()}
 _SET_ONCE = ("sentAt", "deliveredAt", "readAt", "failedAt", "createdAt")
+BOUNCED = "The message could not be delivered."
+"""What the provider's receipts say of what it accepted and could not deliver."""
 _ROUNDING = timedelta(milliseconds=1)
 
 
@@ -38,6 +41,7 @@ async def breaches(scenario: Scenario, play: Play) -> list[str]:
     found = [
         *_lost(scenario, play),
         *_calls(truth),
+        *_untrue(scenario, truth),
         *_twice(scenario, truth),
         *_regress(truth),
         *_fence(truth),
@@ -123,6 +127,21 @@ def _twice(scenario: Scenario, truth: Truth) -> Iterator[str]:
             yield f"twice: part {part} of {request_id} was delivered twice in spite of its key"
         if times > 1 and not is_resend_safe and account.on_uncertain != "resend":
             yield f"twice: part {part} of {request_id} was accepted {times} times"
+
+
+def _untrue(scenario: Scenario, truth: Truth) -> Iterator[str]:
+    accepted = {(call.request_id, call.part) for call in truth.calls if call.accepted}
+    for spec in scenario.messages:
+        data = truth.latest().get(f"outbox/{spec.request_id}", {})
+        if (spec.request_id, spec.parts - 1) not in accepted or data["status"] not in (
+            "failed",
+            "skipped",
+            "cancelled",
+        ):
+            continue
+        is_told = _code(data) == "outcome_unknown" or (data.get("lastError") or {}).get("message") == BOUNCED
+        if data["status"] != "failed" or not is_told:
+            yield f"untrue: {spec.request_id} was accepted, and is {data['status']} with {_code(data)}"
 
 
 # --- documents only move forward

@@ -38,6 +38,7 @@ from worker.domain.message import OutboxMessage
 from worker.domain.outcome import Outcome
 from worker.errors import StoreUnavailable
 from worker.inbound.debounce import OnConversation, nobody_listens
+from worker.lane.engine import NotHeld
 from worker.providers.credentials import FixedCredentials
 from worker.providers.parts import PartJitter
 from worker.providers.registry import Providers, ProviderSettings, providers
@@ -188,7 +189,8 @@ class World:
     async def _task(self, call: HttpCall) -> Answered:
         body = json.loads(call.body)
         machine = self._any(self.workers)
-        return await machine.process.serve(_run_lane(machine.system, LaneRef(body["kind"], body["key"])))
+        is_retry = call.headers["X-CloudTasks-TaskRetryCount"] != "0"
+        return await machine.process.serve(_run_lane(machine.system, LaneRef(body["kind"], body["key"]), is_retry))
 
     async def _event(self, call: HttpCall) -> Answered:
         document = _EVENT.FromString(call.body).value
@@ -210,9 +212,14 @@ class World:
             return  # the next one is a minute away
 
 
-async def _run_lane(system: System, ref: LaneRef) -> Answered:
+async def _run_lane(system: System, ref: LaneRef, is_retry: bool) -> Answered:
+    """As worker/app.py answers, without the web framework around it."""
     try:
-        await system.engine.run(ref)
+        ran = await system.engine.run(ref)
+        if isinstance(ran, NotHeld) and system.engine._stopping:
+            return Answered(503)
+        if isinstance(ran, NotHeld) and is_retry and ran.until is not None:
+            await system.waker.enqueue(ref, ran.until)
     except StoreUnavailable:
         return Answered(503)
     return Answered(200)

@@ -284,6 +284,28 @@ def test_a_call_that_was_never_answered(provider: str, on_uncertain: str, status
     simulate(body)
 
 
+@pytest.mark.parametrize("end", ["cancel", "deadline", "rejected", "given up"])
+def test_a_doubt_is_not_forgotten_when_a_later_attempt_fails(end: str) -> None:
+    """It was delivered, and nobody heard of it. Whatever follows, nobody may say that it was not sent."""
+
+    async def body(calm: Calm) -> None:
+        await calm.account(provider="simulated-idempotent")
+        calm.world.provider.faults = Faults(lostResponseRate=1.0, receiptLossRate=1.0)
+        deadline = calm.world.clock() + timedelta(seconds=20) if end == "deadline" else None
+        await calm.send("request-1", send_by=deadline)
+        await calm.until(lambda: len(calm.world.truth.calls) == 1)
+        code = {"rejected": "rejected", "given up": "overloaded"}.get(end)
+        throttled = {"throttleRate": 1.0, "throttleScope": "recipient", "retryAfterSeconds": 15}
+        calm.world.provider.faults = Faults.model_validate({"errorRate": 1.0, "errorCode": code} if code else throttled)
+        await calm.until(lambda: len(calm.world.truth.calls) == 2)
+        if end == "cancel":
+            await cancel(calm, "request-1")
+        await calm.until(lambda: calm.status("request-1") == "failed")
+        assert calm.outbox("request-1")["lastError"]["code"] == "outcome_unknown"
+
+    simulate(body)
+
+
 @pytest.mark.parametrize(("provider", "status"), [("simulated-idempotent", "sent"), ("simulated-mute", "uncertain")])
 def test_a_worker_killed_in_the_middle_of_a_call(provider: str, status: str) -> None:
     async def body(calm: Calm) -> None:

@@ -36,6 +36,7 @@ from worker.domain.outcome import (
     Sent,
     Throttled,
     Unknown,
+    in_doubt_after,
 )
 
 
@@ -159,7 +160,7 @@ def decide(
             return _failure(message, outcome, policy, now, jitter)
         case Rejected():
             error = _error(outcome.code, outcome.detail, now, retryable=False)
-            return MarkFailed(message=message.failed(error, parts_sent=outcome.parts_sent))
+            return _given_up(message, error, outcome.parts_sent)
         case Unknown():
             return _doubt(message, outcome, policy, capability, now, jitter)
         case _:
@@ -204,10 +205,12 @@ def _wait(
     parts_sent: int,
     effects: tuple[Effect, ...],
     failures: int | None = None,
-) -> RetryAt | MarkSkipped:
+) -> RetryAt | MarkSkipped | MarkFailed:
     """Back to the queue for `at`, or skipped if that is too late. `failures` stays unless given."""
     if message.send_by is not None and at > message.send_by:
         late = _error(ErrorCode.DEADLINE_PASSED, f"no attempt is possible in time; last: {error.message}", now)
+        if message.maybe_sent:
+            return _given_up(message, late, parts_sent, effects)
         return MarkSkipped(message=message.skipped(late, parts_sent=parts_sent), effects=effects)
     failures = message.failures if failures is None else failures
     again = message.requeued(at=at, error=error, failures=failures, parts_sent=parts_sent)
@@ -221,10 +224,17 @@ def _failure(
     error = _error(outcome.code, outcome.detail, now)
     if failures >= policy.max_attempts:
         last = _error(ErrorCode.MAX_ATTEMPTS, f"gave up after {failures} attempts; last: {error.message}", now)
-        spent = replace(message, failures=failures)
-        return MarkFailed(message=spent.failed(last, parts_sent=outcome.parts_sent))
+        return _given_up(replace(message, failures=failures), last, outcome.parts_sent)
     at = now + policy.backoff.delay(failures, jitter=jitter, retry_after=outcome.retry_after)
     return _wait(message, at, error, now, outcome.parts_sent, (), failures)
+
+
+def _given_up(
+    message: OutboxMessage, error: DeliveryError, parts_sent: int, effects: tuple[Effect, ...] = ()
+) -> MarkFailed:
+    """Ended without success; and if an earlier attempt is in doubt, it says so."""
+    error = in_doubt_after(error) if message.maybe_sent else error
+    return MarkFailed(message=message.failed(error, parts_sent=parts_sent), effects=effects)
 
 
 def _doubt(

@@ -21,7 +21,7 @@ from worker.domain.lane import Lane, ThreadHold
 from worker.domain.lease import Hold
 from worker.domain.message import OutboxMessage, OutboxStatus
 from worker.domain.order import holds_now, named_by_elapsed, waits_for_another
-from worker.domain.outcome import DeliveryError, ErrorCode
+from worker.domain.outcome import DeliveryError, ErrorCode, in_doubt_after
 from worker.domain.pacing import Allowance
 from worker.domain.validation import InvalidMessage
 
@@ -153,7 +153,7 @@ def ending_of(candidate: OutboxMessage | InvalidMessage, now: datetime) -> Endin
     if not (candidate.cancel_requested or late):
         return None
     if candidate.maybe_sent and candidate.last_error is not None:
-        return Cancel(candidate.failed(replace(candidate.last_error, at=now)))
+        return Cancel(candidate.failed(replace(in_doubt_after(candidate.last_error), at=now)))
     if candidate.cancel_requested:
         return Cancel(candidate.cancelled(at=now))
     return Skip(candidate.skipped(_late(candidate, now)))

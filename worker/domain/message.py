@@ -182,6 +182,8 @@ class OutboxMessage:
     """Attempts that failed for the message's own sake: no throttles, no troubles of the account. 0 on redrive."""
     parts_sent: int = 0
     """Parts accepted in earlier attempts. Grows when an attempt ends half-way."""
+    doubted: bool = False
+    """Set when nobody knew how an attempt ended. A later attempt that fails does not undo it; `sent` makes it moot."""
     claimed_by: str | None = None
     """Owner and fence of the claim. Set on claim, cleared by whatever follows."""
     lease_until: datetime | None = None
@@ -202,8 +204,8 @@ class OutboxMessage:
 
     @property
     def maybe_sent(self) -> bool:
-        """Whether the last attempt may have reached the recipient, for all we know."""
-        return self.last_error is not None and self.last_error.code is ErrorCode.OUTCOME_UNKNOWN
+        """Whether some attempt may have reached the recipient, for all we know."""
+        return self.doubted or (self.last_error is not None and self.last_error.code is ErrorCode.OUTCOME_UNKNOWN)
 
     def claimed(self, *, by: str, lease_until: datetime) -> OutboxMessage:
         return replace(
@@ -236,6 +238,7 @@ class OutboxMessage:
             status=_next(self, Event.RETRY),
             next_attempt_at=at,
             last_error=error,
+            doubted=self.doubted or error.code is ErrorCode.OUTCOME_UNKNOWN,
             failures=failures,
             parts_sent=self.parts_sent + parts_sent,
             claimed_by=None,
@@ -260,6 +263,7 @@ class OutboxMessage:
             status=_next(self, Event.DOUBT),
             next_attempt_at=resolve_at,
             last_error=error,
+            doubted=True,
             failures=failures,
             parts_sent=self.parts_sent + parts_sent,
             claimed_by=None,

@@ -57,6 +57,14 @@ class DeliveryError:
     at: datetime
 
 
+def in_doubt_after(error: DeliveryError) -> DeliveryError:
+    """The same end for a message that an earlier attempt may have delivered: nobody can say that it was not sent."""
+    if error.code is ErrorCode.OUTCOME_UNKNOWN:
+        return error
+    sentence = f"an earlier attempt may have reached the recipient; then: {error.message}"
+    return DeliveryError(code=ErrorCode.OUTCOME_UNKNOWN, message=sentence, retryable=error.retryable, at=error.at)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
     """Every part was accepted."""

@@ -62,6 +62,7 @@ class _Document(BaseModel):
     attempts: _Count = 0
     failures: _Count = 0
     partsSent: _Count = 0
+    doubted: bool = False
     claimedBy: str | None = None
     leaseUntil: AwareDatetime | None = None
     providerMessageId: str | None = None
@@ -137,6 +138,7 @@ def _message(document: _Document) -> OutboxMessage:
         attempts=document.attempts,
         failures=document.failures,
         parts_sent=document.partsSent,
+        doubted=document.doubted,
         claimed_by=document.claimedBy,
         lease_until=document.leaseUntil,
         provider_message_id=document.providerMessageId,

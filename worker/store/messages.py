@@ -274,6 +274,7 @@ def _fields(message: OutboxMessage) -> dict[str, Any]:
         "attempts": message.attempts,
         "failures": message.failures,
         "partsSent": message.parts_sent,
+        "doubted": message.doubted or None,
         "claimedBy": message.claimed_by,
         "leaseUntil": message.lease_until,
         "providerMessageId": message.provider_message_id,
