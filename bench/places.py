@@ -86,7 +86,7 @@ async def ours(*, durable: bool) -> AsyncIterator[Place]:
         command += ["--firestore-port=0", "--tasks-port=0", "--json"]
         if durable:
             command += ["--data", stack.enter_context(tempfile.TemporaryDirectory(prefix="outbox-bench-"))]
-        process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE))
+        process = stack.enter_context(await asyncio.to_thread(subprocess.Popen, command, stdout=subprocess.PIPE))
         stack.callback(process.terminate)
         assert process.stdout is not None
         address = json.loads(await asyncio.to_thread(process.stdout.readline))["FIRESTORE_EMULATOR_HOST"]

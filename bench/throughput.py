@@ -2,18 +2,18 @@
 
     python -m bench.throughput [--messages N] [--rounds N] [--json]
 
-It fails when, on Google's emulator, ours is less than 8 times the polling pattern, or when ours on the embedded stack is
-less than twice ours on Google's emulator.
+It fails when, on Google's emulator, ours is less than 8 times the polling pattern, or when ours on the embedded stack
+is less than twice ours on Google's emulator.
 
 Method. One account without a pace, 50 sends at a time, each message to another recipient; the provider is a stub that
 accepts everything after a fixed time. Every run begins with the same backlog, in a project of its own, and ends when
-its messages are `sent` in both of their documents, which is checked. The polling pattern (every 500 ms a query for at most
-50 documents; for one after the other a claim in a transaction, the send, an update of each of the two documents) takes
-only the first few hundred of the same backlog, because it is slow; its pauses between polls count. Both use the real
-client library on one connection, and one process besides the server's. Runs alternate: each round has one of every
-kind, after a round that is thrown away. Rates are medians; a ratio is the median of the rounds' own ratios, so that what else the
-machine does falls on both sides of it. Reads, writes and calls are counted in the client's channel as Firestore bills
-them; processor time is that of the client's process and of the server's.
+its messages are `sent` in both of their documents, which is checked. The polling pattern (every 500 ms a query for at
+most 50 documents; for one after the other a claim in a transaction, the send, an update of each of the two documents)
+takes only the first few hundred of the same backlog, because it is slow; its pauses between polls count. Both use the
+real client library on one connection, and one process besides the server's. Runs alternate: each round has one of
+every kind, after a round that is thrown away. Rates are medians; a ratio is the median of the rounds' own ratios, so
+that what else the machine does falls on both sides of it. Reads, writes and calls are counted in the client's channel
+as Firestore bills them; processor time is that of the client's process and of the server's.
 """
 
 from __future__ import annotations
@@ -165,7 +165,8 @@ class Bar:
     def __str__(self) -> str:
         if self.ratio is None:
             return f"{self.sentence}: not measured"
-        return f"{self.sentence}: {self.ratio:.1f} times, {'as' if self.is_met else 'LESS THAN'} the {self.least:g} asked for"
+        verdict = "at least" if self.is_met else "LESS THAN"
+        return f"{self.sentence}: {self.ratio:.1f} times, {verdict} the {self.least:g} asked for"
 
 
 def bars(measured: Measured) -> list[Bar]:
@@ -242,7 +243,7 @@ def _shown_ms(value: float | None) -> str:
 
 def report(measured: Measured, missing: str | None, backlog: int, rounds: int) -> dict[str, Any]:
     return {
-        "what": f"messages from queued to sent: {backlog:,} queued, one account, no pace, {CONCURRENCY} sends at a time",
+        "what": f"from queued to sent: {backlog:,} messages queued, one account, no pace, {CONCURRENCY} sends at a time",
         "method": " ".join((__doc__ or "").partition("Method. ")[2].split()),
         "date": datetime.now(UTC).date().isoformat(),
         "machine": {

@@ -61,7 +61,7 @@ def writes(calm: Calm, case: str) -> list[WriteOp]:
         case "a lane that nobody took over":
             return [update(lane, {"state": "running", "owner": "gone", "leaseUntil": past}, version=None)]
         case "a lane that nobody came for":
-            return [update(lane, {"state": "ready", "readyAt": past}, version=None)]
+            return [update(lane, {"state": "ready", "readyAt": past, "dueAt": past}, version=None)]
         case "a claim that nobody settled":
             queued = update(message, {"status": "queued"}, version=None)
             return [of_message(status="sending", **claim), queued]

@@ -21,7 +21,7 @@ from worker.clock import Clock
 from worker.domain.attempt import Effect, ParkAccount, ThrottleApp, Verdict
 from worker.domain.completion import WriteAgain, lane_after, reconcile, thread_held_until
 from worker.domain.lane import Lane
-from worker.domain.message import OutboxMessage
+from worker.domain.message import OutboxMessage, OutboxStatus
 from worker.errors import StoreUnavailable, Unwritable
 from worker.lane.session import LaneLost, Session
 from worker.store.accounts import AccountStore, SharedLimit
@@ -70,16 +70,23 @@ class Completer:
         return await ended.written
 
     async def give_back(self, claim: Stored) -> Stored | None:
-        """A claim that was never used: the document as if it had not been made, but for the count. None if somebody
-        else settled it. Its place in the order is what it was, so it leaves no hold."""
-        before = _claimed(claim)
-        result = await self._end(claim, before.unclaimed())
-        if not isinstance(result, Conflict):
-            return replace(claim, message=before.unclaimed(), version=result.versions[0])
-        for found in await self._reading(lambda: self._messages.get([before.request_id])):
-            current = found.message
-            if isinstance(current, OutboxMessage) and current.claimed_by == before.claimed_by:
-                await self._end(found, current.unclaimed())  # only a cancel was added
+        """A claim that was never used: the document as if it had not been made, but for the count. None if it is not in
+        the queue any more. Its place in the order is what it was, so it leaves no hold."""
+        claimed_by = _claimed(claim).claimed_by
+        for _ in range(TRIES):
+            again = _claimed(claim).unclaimed()
+            result = await self._end(claim, again)
+            if not isinstance(result, Conflict):
+                return replace(claim, message=again, version=result.versions[0])
+            found = await self._current(claim.request_id)
+            current = found[0].message if found else None
+            if not isinstance(current, OutboxMessage):
+                return None
+            claim = found[0]
+            if current.status is OutboxStatus.QUEUED:
+                return claim  # by our own write, whose answer did not come; or by whoever took over
+            if current.claimed_by != claimed_by:
+                return None
         return None
 
     def tidied(self, lane: Lane) -> Lane:
@@ -143,7 +150,7 @@ class Completer:
         """The slow path: somebody touched the document since the claim."""
         claimed = _claimed(ended.claim)
         for _ in range(TRIES):
-            found = await self._reading(lambda: self._messages.get([claimed.request_id]))
+            found = await self._current(claimed.request_id)
             current = found[0].message if found else None
             decision = reconcile(current if isinstance(current, OutboxMessage) else None, claimed, ended.verdict)
             if not isinstance(decision, WriteAgain):
@@ -193,8 +200,9 @@ class Completer:
     async def _end(self, document: Stored, new: OutboxMessage) -> Committed | Conflict:
         return await self._persistently(lambda: self._messages.end(document, new))
 
-    async def _reading(self, read: Callable[[], Awaitable[list[Stored]]]) -> list[Stored]:
-        return await self._persistently(read)
+    async def _current(self, request_id: str) -> list[Stored]:
+        """The document as it is now, if it is there."""
+        return await self._persistently(lambda: self._messages.get([request_id]))
 
     async def _persistently(self, work: Callable[[], Awaitable[T]]) -> T:
         """Until it is done, or our lease is over: an outcome known to nobody else is worth waiting for."""
