@@ -243,7 +243,7 @@ def _shown_ms(value: float | None) -> str:
 
 def report(measured: Measured, missing: str | None, backlog: int, rounds: int) -> dict[str, Any]:
     return {
-        "what": f"from queued to sent: {backlog:,} messages queued, one account, no pace, {CONCURRENCY} sends at a time",
+        "what": f"from queued to sent: {backlog:,} messages of one account, no pace, {CONCURRENCY} sends at a time",
         "method": " ".join((__doc__ or "").partition("Method. ")[2].split()),
         "date": datetime.now(UTC).date().isoformat(),
         "machine": {

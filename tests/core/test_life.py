@@ -324,6 +324,33 @@ def test_a_worker_killed_in_the_middle_of_a_call(provider: str, status: str) -> 
     simulate(body, workers=1)
 
 
+@pytest.mark.parametrize("steps", range(1, 9))
+def test_a_worker_that_stalls_between_claim_and_call_makes_no_call_when_it_goes_on(steps: int) -> None:
+    """The claim is made, and some steps later the machine stands still until another one has taken over."""
+
+    async def body(calm: Calm) -> None:
+        await calm.account(provider="simulated-mute", onUncertain="hold")
+        stalled = calm.world.workers[0].process
+
+        def stall(changes: Any, micros: int) -> None:
+            if any(c.new is not None and c.new.fields["status"].string_value == "sending" for c in changes):
+                calm.world.firestore.engine.after_commit.remove(stall)
+                stalled.after_steps(steps, stalled.pause)
+                calm.world.workers[0] = calm.world.machine("worker")
+
+        calm.world.firestore.engine.after_commit.append(stall)
+        await calm.send("request-1")
+        await calm.send("behind-it")
+        await calm.until(lambda: calm.status("behind-it") == "sent", within=timedelta(minutes=4))
+        calls_before = calm.order_of_calls()
+        stalled.go_on()
+        await asyncio.sleep(60)
+        assert calm.order_of_calls() == calls_before, "nothing is called after a takeover"
+        assert calm.status("request-1") in ("uncertain", "sent")
+
+    simulate(body, workers=1)
+
+
 def test_a_worker_that_stops_finishes_what_it_began_and_hands_on_the_rest() -> None:
     async def body(calm: Calm) -> None:
         await calm.account(pace={"perMinute": 60})
