@@ -21,7 +21,7 @@ from emulator.firestore.indexes import IndexRules
 from emulator.firestore.names import Location
 from emulator.firestore.protos import Document, Proto, WriteResult
 from emulator.firestore.query import Query, satisfies
-from emulator.firestore.storage import Row, Storage, location_of
+from emulator.firestore.storage import Row, Storage, Update, location_of
 from emulator.firestore.times import Clock, micros_at, micros_of, set_stamp, system_clock
 from emulator.firestore.values import check_document_size
 from emulator.firestore.writes import CheckedWrite, DraftState, apply_write
@@ -213,11 +213,17 @@ class Engine:
         changes: list[Change] = []
         updated: dict[Location, int | None] = {}
         with self.storage.database.atomic():
+            updates: list[Update] = []
             for location, draft in drafted.drafts.items():
-                change = self._store_one(location, draft, drafted.rows[location], commit_micros)
+                change = self._store_one(location, draft, drafted.rows[location], commit_micros, updates)
                 if change is not None:
                     changes.append(change)
-                updated[location] = None if draft.current is None else micros_of(draft.current.update_time)
+                if draft.current is None:
+                    updated[location] = None
+                else:
+                    updated[location] = commit_micros if change else micros_of(draft.current.update_time)
+            if updates:
+                self.storage.update(updates)
             if changes:
                 self.storage.set_last_commit_micros(commit_micros)
             for observer in self.inside_commit:
@@ -239,7 +245,10 @@ class Engine:
             results.append(result)
         return Committed(commit_micros, results)
 
-    def _store_one(self, location: Location, draft: DraftState, row: Row | None, commit_micros: int) -> Change | None:
+    def _store_one(
+        self, location: Location, draft: DraftState, row: Row | None, commit_micros: int, updates: list[Update]
+    ) -> Change | None:
+        """Stores a new or deleted document; one that changes is added to `updates`."""
         old, new = draft.stored, draft.current
         if new is None:
             if old is None:
@@ -262,7 +271,7 @@ class Engine:
         if row is None or old is None:
             self.storage.insert(location, keys.name_key(location), new, data)
         else:
-            self.storage.update(location, row.number, old, new, data)
+            updates.append(Update(location, row.number, old, new, data, draft.touched))
         return Change(location, old, new)
 
     def clear(self, database: str) -> None:

@@ -27,6 +27,7 @@ AFTER = b"\xff"
 MAX_INDEXED_BYTES = 1_500
 
 _END = b"\x00"
+_TEXT_END = b"\x00\x01"
 _NUMERIC_SEGMENT, _TEXT_SEGMENT = b"\x01", b"\x02"
 _FLIP = bytes(255 - byte for byte in range(256))
 _NULL_KEY = bytes([NULL])
@@ -50,7 +51,8 @@ def flipped(key: bytes) -> bytes:
 def value_key(value: Proto) -> bytes:
     match value.WhichOneof("value_type"):
         case "string_value":
-            return _STRING_TAG + _text(value.string_value.encode())
+            data = value.string_value.encode()
+            return _STRING_TAG + _text(data) if b"\x00" in data else _STRING_TAG + data + _TEXT_END
         case "integer_value":
             return _number_key(value.integer_value)
         case "double_value":
@@ -132,7 +134,7 @@ def segment_key(segment: str) -> bytes:
 
 
 def _text(data: bytes) -> bytes:
-    return _escaped(data) + b"\x00\x01"
+    return _escaped(data) + _TEXT_END
 
 
 def _escaped(data: bytes) -> bytes:

@@ -13,7 +13,7 @@ nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -71,9 +71,12 @@ class Shape:
         front, back = b"".join(parts[:at]), b"".join(parts[at + 1 :])
         return [front + element + back for element in elements]
 
-    def tells_apart(self, old: DocumentKeys, new: DocumentKeys) -> bool:
-        """Whether two states of one document have different entries."""
+    def tells_apart(self, old: DocumentKeys, new: DocumentKeys, touched: Set[str] | None) -> bool:
+        """Whether two states of one document have different entries, if only these of its top-level fields may
+        differ (None: all may)."""
         for path, kind in self.parts:
+            if touched is not None and path[0] not in touched:
+                continue
             if kind == CONTAINS:
                 if old.elements(path) != new.elements(path):
                     return True

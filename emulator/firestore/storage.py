@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,6 +40,20 @@ class Row(NamedTuple):
     data: bytes
 
 
+class Update(NamedTuple):
+    """A stored document that gets other fields."""
+
+    location: Location
+    number: int
+    old: Proto
+    """What is stored now, so that its entries can be taken out."""
+    new: Proto
+    data: bytes
+    """`new`, serialized."""
+    touched: Set[str] | None
+    """The top-level fields in which the two may differ; None: in all."""
+
+
 class Storage:
     def __init__(self, path: Path | None) -> None:
         self.database = Database(path, SCHEMA)
@@ -68,20 +82,24 @@ class Storage:
         for shape, shape_number in self._kept_for(location):
             self._insert_entries(shape_number, set(shape.entries_of(after)), number)
 
-    def update(self, location: Location, number: int, old: Proto, new: Proto, data: bytes) -> None:
-        """Inside `database.atomic()`. `old` is what is stored now, so that its entries can be taken out."""
-        execute = self.database.execute
-        execute("UPDATE documents SET data=? WHERE id=?", (data, number))
-        before, after = DocumentKeys(location, old), DocumentKeys(location, new)
-        for shape, shape_number in self._kept_for(location):
-            if not shape.tells_apart(before, after):
-                continue
-            removed, added = set(shape.entries_of(before)), set(shape.entries_of(after))
-            if len(removed) == len(added) == 1:
-                execute("UPDATE entries SET key=? WHERE shape=? AND key=?", (*added, shape_number, *removed))
-            else:
-                self._remove_entries(shape_number, removed - added)
-                self._insert_entries(shape_number, added - removed, number)
+    def update(self, updates: Sequence[Update]) -> None:
+        """Inside `database.atomic()`. Each document once; all at a time, since each call of SQLite has its price."""
+        documents: list[tuple[bytes, int]] = []
+        moved: list[tuple[bytes, int, bytes]] = []
+        for location, number, old, new, data, touched in updates:
+            documents.append((data, number))
+            before, after = DocumentKeys(location, old), DocumentKeys(location, new)
+            for shape, shape_number in self._kept_for(location):
+                if not shape.tells_apart(before, after, touched):
+                    continue
+                removed, added = shape.entries_of(before), shape.entries_of(after)
+                if len(removed) == len(added) == 1:
+                    moved.append((added[0], shape_number, removed[0]))
+                else:
+                    self._remove_entries(shape_number, set(removed).difference(added))
+                    self._insert_entries(shape_number, set(added).difference(removed), number)
+        self.database.executemany("UPDATE documents SET data=? WHERE id=?", documents)
+        self.database.executemany("UPDATE entries SET key=? WHERE shape=? AND key=?", moved)
 
     def delete(self, location: Location, key: bytes, old: Proto) -> None:
         self.database.execute("DELETE FROM documents WHERE key=?", (key,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 
 from emulator.firestore import keys
 from emulator.firestore.fields import MAX_FIELD_NAME_BYTES
@@ -69,6 +70,7 @@ def _check_map(fields: Proto, depth: int) -> None:
         check_value(fields[name], depth)
 
 
+@lru_cache(maxsize=4_096)
 def _check_name(name: str) -> None:
     if not name:
         raise invalid_argument("Document fields must not be empty.")

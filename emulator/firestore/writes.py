@@ -7,7 +7,8 @@ engine stores the final states all at once or not at all.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from emulator.firestore.fields import FieldPath, merge_masked, parse_field_path
 from emulator.firestore.names import Location, parse_document
@@ -18,8 +19,7 @@ from emulator.firestore.values import check_fields
 from emulator.rpc.errors import already_exists, failed_precondition, invalid_argument, not_found
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedWrite:
+class CheckedWrite(NamedTuple):
     """A write whose form is right; whether it may be applied depends on the document it meets."""
 
     location: Location
@@ -44,12 +44,14 @@ class DraftState:
     """Whether a write of this commit deleted it, even if a later one made it again."""
     is_written: bool = False
     """Whether a write of this commit was applied to it."""
+    touched: set[str] | None = field(default_factory=set)
+    """The top-level fields that may have changed; None: all of them may."""
 
 
 def check_write(write: Proto, database: str) -> CheckedWrite:
     operation = write.WhichOneof("operation")
     has_mask = write.HasField("update_mask")
-    mask = tuple(parse_field_path(path) for path in write.update_mask.field_paths) if has_mask else None
+    mask = tuple(map(parse_field_path, write.update_mask.field_paths)) if has_mask else None
     must_exist, must_have_update_time = _precondition(write)
     match operation:
         case "update":
@@ -138,6 +140,7 @@ def apply_write(write: CheckedWrite, draft: DraftState, request_time_micros: int
     if not draft.is_written:
         _check_precondition(write, draft.stored)  # later writes were held against the first by `check_repeated`
     draft.is_written = True
+    _touch(write, draft)
     if write.is_delete:
         draft.current = None
         draft.was_deleted = True
@@ -156,6 +159,14 @@ def apply_write(write: CheckedWrite, draft: DraftState, request_time_micros: int
     answers = apply_transforms(changed.fields, write.transforms, request_time_micros)
     draft.current = changed
     return answers
+
+
+def _touch(write: CheckedWrite, draft: DraftState) -> None:
+    if draft.current is None or write.is_delete or (write.mask is None and write.document is not None):
+        draft.touched = None
+    elif draft.touched is not None:
+        draft.touched.update(path[0] for path in write.mask or ())
+        draft.touched.update(parse_field_path(transform.field_path)[0] for transform in write.transforms)
 
 
 def _check_precondition(write: CheckedWrite, current: Proto | None) -> None:

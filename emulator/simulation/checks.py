@@ -3,6 +3,7 @@
     lost         every message that a client wrote has ended, or waits for a person as its account chose
     calls        one claim makes one attempt; no attempt without a claim
     untrue       a message that is shown as not sent was not sent, or is told to be in doubt
+    forgotten    what a worker knows to be accepted does not stay in doubt, if it lived and the store answered
     twice        no part is accepted twice, unless the provider promises to deliver it once or the account said so
     regress      a status only moves forward; what is set once is never changed
     pace         no cap is exceeded in any window
@@ -42,6 +43,7 @@ async def breaches(scenario: Scenario, play: Play) -> list[str]:
         *_lost(scenario, play),
         *_calls(truth),
         *_untrue(scenario, truth),
+        *_forgotten(scenario, truth),
         *_twice(scenario, truth),
         *_regress(truth),
         *_fence(truth),
@@ -142,6 +144,20 @@ def _untrue(scenario: Scenario, truth: Truth) -> Iterator[str]:
         is_told = _code(data) == "outcome_unknown" or (data.get("lastError") or {}).get("message") == BOUNCED
         if data["status"] != "failed" or not is_told:
             yield f"untrue: {spec.request_id} was accepted, and is {data['status']} with {_code(data)}"
+
+
+def _forgotten(scenario: Scenario, truth: Truth) -> Iterator[str]:
+    if scenario.troubles & _STORE_TROUBLES:
+        return
+    dead = {process.name for process in truth.dead}
+    for process, request_id in truth.accepted:
+        data = truth.latest()[f"outbox/{request_id}"]
+        is_in_doubt = data["status"] == "uncertain" or (data["status"] == "failed" and _code(data) == "outcome_unknown")
+        if process not in dead and is_in_doubt:
+            yield f"forgotten: {process} knows that {request_id} was accepted, and it is {data['status']}"
+
+
+_STORE_TROUBLES = {"contention", "late calls", "lost answers", "lost requests"}
 
 
 # --- documents only move forward

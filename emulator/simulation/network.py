@@ -34,7 +34,7 @@ class Luck:
     latest_seconds: float = 0.0
     """How late something late is, at most."""
     dropped_event: float = 0.0
-    """Events, tasks and webhooks that are taken and never come."""
+    """Events and tasks that are taken and never come. (A provider repeats a webhook until it is answered.)"""
     doubled_event: float = 0.0
     failed_event: float = 0.0
     """Refused with a 500: whoever sends it tries again."""
@@ -85,8 +85,6 @@ class Network:
 
         async def sent(call: HttpCall) -> Answered:
             luck = self._luck
-            if self._happens(luck.dropped_event):
-                return Answered(200)
             if self._happens(luck.doubled_event):
                 again = asyncio.get_running_loop().create_task(self._later(deliver, call))
                 again.add_done_callback(lambda task: task.cancelled() or task.exception())
@@ -97,6 +95,14 @@ class Network:
             if self._happens(luck.lost_answer):
                 raise ConnectionError("the answer was lost")
             return answer
+
+        return sent
+
+    def lossy(self, deliver: Sender) -> Sender:
+        """The same for what may be taken and never come."""
+
+        async def sent(call: HttpCall) -> Answered:
+            return Answered(200) if self._happens(self._luck.dropped_event) else await deliver(call)
 
         return sent
 

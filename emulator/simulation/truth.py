@@ -45,6 +45,8 @@ class Truth:
         self.changes: list[Seen] = []
         self._latest: dict[str, dict[str, Any]] = {}
         self.attempts: list[Attempt] = []
+        self.accepted: list[tuple[str, str]] = []
+        """(process, requestId) of each attempt that its process knows to have been accepted."""
         self.dead: list[Process] = []
         self.conversations: list[tuple[datetime, str]] = []
         """When the application was given which conversation."""

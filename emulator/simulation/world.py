@@ -35,7 +35,7 @@ from emulator.simulation.truth import Truth
 from emulator.tasks.emulator import TasksEmulator
 from emulator.virtual_time import VirtualClock, VirtualTimeLoop
 from worker.domain.message import OutboxMessage
-from worker.domain.outcome import Outcome
+from worker.domain.outcome import Outcome, Sent
 from worker.errors import StoreUnavailable
 from worker.inbound.debounce import OnConversation, nobody_listens
 from worker.lane.engine import NotHeld
@@ -90,7 +90,7 @@ class World:
         self._on_conversation = on_conversation
         self._names = 0
         self.firestore = FirestoreEmulator(
-            clock=self.clock, functions="functions", send=self.network.sender(self._event)
+            clock=self.clock, functions="functions", send=self.network.lossy(self.network.sender(self._event))
         )
         trigger = parse_trigger(settings.project, "on_outbox_created", _TRIGGER)
         self.firestore.triggers.register(trigger, _TRIGGER)
@@ -184,7 +184,7 @@ class World:
         return self.random.choice(alive)
 
     def _task_network(self) -> Sender:
-        return self.network.sender(self._task)
+        return self.network.lossy(self.network.sender(self._task))
 
     async def _task(self, call: HttpCall) -> Answered:
         body = json.loads(call.body)
@@ -259,7 +259,10 @@ class _Watched(Providers):
 
     async def send(self, name: str, message: OutboxMessage, *, limit: timedelta) -> Outcome:
         self._truth.attempt(message, self._process_name)
-        return await self._registry.send(name, message, limit=limit)
+        outcome = await self._registry.send(name, message, limit=limit)
+        if isinstance(outcome, Sent):
+            self._truth.accepted.append((self._process_name, message.request_id))
+        return outcome
 
     async def receive(self, *args: Any, now: datetime) -> Any:
         return await self._registry.receive(*args, now=now)

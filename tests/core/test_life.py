@@ -351,6 +351,62 @@ def test_a_worker_that_stalls_between_claim_and_call_makes_no_call_when_it_goes_
     simulate(body, workers=1)
 
 
+def test_a_claim_that_arrives_after_its_lane_was_taken_over_is_settled_before_anything_overtakes_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def body(calm: Calm) -> None:
+        await calm.account(provider="simulated-idempotent")
+        network = calm.world.network
+        there = network._there
+        held: list[str] = []
+        arrives = asyncio.Event()
+
+        async def slow(path: str, carry: Any, luck: Any) -> Any:
+            lane = calm.world.truth.latest().get("lanes/outbox:shop", {})
+            if path.endswith("/Commit") and lane.get("state") == "running" and not held:
+                held.append(path)
+                await arrives.wait()
+            return await there(path, carry, luck)
+
+        monkeypatch.setattr(network, "_there", slow)
+        await calm.send("request-1")
+        await calm.send("behind-it")
+        await calm.until(lambda: bool(held))
+        calm.world.crash(calm.world.workers, 0)
+        await calm.change_account(status="paused")
+        await calm.until(lambda: calm.lane()["state"] == "idle", within=timedelta(minutes=3))
+        arrives.set()
+        await calm.until(lambda: calm.status("request-1") == "sending")
+        await resume(calm)
+        await calm.until(lambda: calm.statuses()["sent"] == 2, within=timedelta(minutes=3))
+        assert calm.order_of_calls() == ["request-1", "behind-it"]
+
+    simulate(body, workers=1)
+
+
+def test_a_worker_that_stalls_after_a_call_still_tells_what_it_knows() -> None:
+    """Another one took over and put the message in doubt. The late worker knows better, and nobody resends."""
+
+    async def body(calm: Calm) -> None:
+        await calm.account(provider="simulated-mute", onUncertain="hold")
+        stalled = calm.world.workers[0].process
+
+        class Stall(list[tuple[str, str]]):
+            def append(self, known: tuple[str, str]) -> None:
+                stalled.pause()
+                calm.world.workers[0] = calm.world.machine("worker")
+
+        calm.world.truth.accepted = Stall()
+        await calm.send("request-1")
+        await calm.until(lambda: calm.status("request-1") == "uncertain", within=timedelta(minutes=4))
+        stalled.go_on()
+        await calm.until(lambda: calm.status("request-1") == "sent", within=timedelta(seconds=10))
+        assert calm.document("threads/shop__+491/messages/request-1")["status"] == "sent"
+        assert len(calm.world.truth.calls) == 1
+
+    simulate(body, workers=1)
+
+
 def test_a_worker_that_stops_finishes_what_it_began_and_hands_on_the_rest() -> None:
     async def body(calm: Calm) -> None:
         await calm.account(pace={"perMinute": 60})

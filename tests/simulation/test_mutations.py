@@ -17,7 +17,7 @@ from emulator.simulation.run import run_seed
 from worker.domain import attempt, claim, completion, receipt
 from worker.domain.account import OnUncertain
 from worker.domain.attempt import Verdict
-from worker.domain.lane import Entry, Lane
+from worker.domain.lane import Lane
 from worker.domain.message import MessageStatus, OutboxMessage
 from worker.lane.session import Session
 from worker.lane.waking import Waker
@@ -55,19 +55,6 @@ def no_look_at_what_was_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
         return []
 
     monkeypatch.setattr(MessageStore, "abandoned", nothing)
-
-
-def no_look_at_what_is_claimed_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dead holder's claims are settled when the lane is taken over, and never again."""
-    real = drain.Drain._settle_abandoned
-    looked: set[int] = set()
-
-    async def once(self: drain.Drain) -> None:
-        if self._session.entry is Entry.TAKEOVER and id(self._session) not in looked:
-            looked.add(id(self._session))
-            await real(self)
-
-    monkeypatch.setattr(drain.Drain, "_settle_abandoned", once)
 
 
 def no_holds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +136,6 @@ MUTATIONS: dict[str, tuple[Patch, Sequence[str]]] = {
     "without the fence on completions": (no_fence_on_completions, ("regress", "twice", "calls")),
     "without the precondition on claims": (no_precondition_on_claims, ("calls", "regress", "twice")),
     "without settling what a dead holder left": (no_look_at_what_was_abandoned, ("lost",)),
-    "without looking for what is claimed late": (no_look_at_what_is_claimed_late, ("order", "lost")),
     "without holds": (no_holds, ("order",)),
     "without names in holds": (no_names_in_holds, ("order",)),
     "without reserving the pace": (no_reserved_pace, ("pace",)),

@@ -182,15 +182,18 @@ class LaneEngine:
     async def _release(self, session: Session, work: Work) -> bool:
         """False: a wake came while we ran, nobody waits for our place, and the lane is still ours for another round."""
         decision: Requeued | Sleeping | Idle | None = None
+        # Kept over tries: the first may have been written, though its answer did not come, and with it the wake.
+        took_wake = False
 
         def change(lane: Lane) -> Lane:
-            nonlocal decision
+            nonlocal decision, took_wake
             now = self._clock()
-            is_due = lane.rerun_requested and (lane.due_at is None or lane.due_at <= now)
+            is_due = took_wake or (lane.rerun_requested and (lane.due_at is None or lane.due_at <= now))
             if is_due and not isinstance(work, More) and session.may_start() and not session.must_yield():
-                decision = None
+                decision, took_wake = None, True
                 return replace(session.tidied(lane), rerun_requested=False, woken_at=None, due_at=None)
-            released = release(session.tidied(lane), session.hold, now, work)
+            left = More() if took_wake else work
+            released = release(session.tidied(lane), session.hold, now, left)
             if isinstance(released, Lost):
                 raise LaneLost(session.ref)
             decision = released
