@@ -115,7 +115,7 @@ class Client:
         for _ in range(self.rng.randint(2, 12)):
             path = f"work/{self.number}-{self.rng.randrange(30)}"
             if self.rng.random() < 0.3:
-                path += "/work/below"
+                path += "/deep/below"
             written[path] = None if self.rng.random() < 0.25 else self._document("batch")
         await self._commit_own(backend, written)
 
