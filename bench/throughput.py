@@ -248,7 +248,7 @@ def report(measured: Measured, missing: str | None, backlog: int, rounds: int) -
         "date": datetime.now(UTC).date().isoformat(),
         "machine": {
             "cores": os.cpu_count(),
-            "loadBefore": [round(load, 1) for load in os.getloadavg()],
+            "loadAtTheEnd": [round(load, 1) for load in os.getloadavg()],
             "system": platform.system(),
             "architecture": platform.machine(),
             "python": platform.python_version(),
