@@ -96,7 +96,7 @@ def assemble(
         longest=timedelta(seconds=settings.longest_hold_seconds),
         concurrency=settings.lane_concurrency,
     )
-    receipts, receive = Receipts(messages, lanes, waker), Receive(gateway, waker)
+    receipts, receive = Receipts(messages, lanes, accounts, waker), Receive(gateway, waker)
     return System(
         settings=settings,
         clock=clock,

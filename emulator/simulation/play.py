@@ -200,6 +200,9 @@ class Play:
             await asyncio.sleep(10)
             if not self._is_busy():
                 return True
+            for account in self._scenario.accounts:  # a refusal that came late parks an account that was mended before
+                if self.world.truth.latest()[paths.account(account.account_id)]["status"] == "parked":
+                    await self._set_account(account.account_id, "active")
         return False
 
     def _is_busy(self) -> bool:

@@ -112,7 +112,7 @@ class Completer:
 
     async def _write(self, batch: list[_Ended]) -> None:
         try:
-            await self._lane_first([ended.verdict for ended in batch])
+            await self._lane_first(batch)
         except LaneLost:
             for ended in batch:
                 if thread_held_until(ended.verdict) is None:
@@ -168,8 +168,9 @@ class Completer:
         if thread_held_until(ended.verdict) is None:
             self._freed[ended.verdict.message.thread_id] = ended.verdict.message.request_id
 
-    async def _lane_first(self, verdicts: list[Verdict]) -> None:
+    async def _lane_first(self, batch: list[_Ended]) -> None:
         now = self._clock()
+        verdicts = [ended.verdict for ended in batch]
         if any(thread_held_until(verdict) is not None or verdict.effects for verdict in verdicts):
             await self._persistently(
                 lambda: self._session.write(
@@ -179,14 +180,16 @@ class Completer:
             for verdict in verdicts:
                 if thread_held_until(verdict) is not None:
                     self._freed.pop(verdict.message.thread_id, None)
-        for effect in [effect for verdict in verdicts for effect in verdict.effects]:
-            await self._apply(effect)
+        for ended in batch:
+            for effect in ended.verdict.effects:
+                await self._apply(effect, ended.claim)
 
-    async def _apply(self, effect: Effect) -> None:
+    async def _apply(self, effect: Effect, claim: Stored) -> None:
         shared = self._shared
         if isinstance(effect, ParkAccount):
             log.account_parked(self._session.ref.key, effect.error.message)
-            await self._persistently(lambda: self._accounts.park(self._session.ref.key, effect.error))
+            park = self._accounts.park
+            await self._persistently(lambda: park(self._session.ref.key, effect.error, since=claim.version))
         elif isinstance(effect, ThrottleApp) and shared is not None:
             await self._persistently(lambda: shared.pause(effect.until))
 

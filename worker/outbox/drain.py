@@ -18,7 +18,7 @@ from random import Random
 
 from worker import log, metrics
 from worker.clock import Clock
-from worker.domain.account import Account, AccountStatus, InvalidAccount
+from worker.domain.account import Account, InvalidAccount
 from worker.domain.attempt import (
     ParkAccount,
     Policy,
@@ -269,7 +269,7 @@ class Drain:
         elif verdict.effects:
             self._pace.throttled()
             if any(isinstance(effect, ParkAccount) for effect in verdict.effects):
-                self._account = replace(self._account, status=AccountStatus.PARKED)
+                self._account_read_at -= ACCOUNT_FRESH  # look whether it is parked now
 
     def _policy(self) -> Policy:
         settings = self._outbox.settings

@@ -9,7 +9,7 @@ from worker.domain.account import Account, AccountStatus, InvalidAccount, parse_
 from worker.domain.outcome import DeliveryError
 from worker.domain.pacing import Block, Cap, pushed, reserve
 from worker.store import paths
-from worker.store.gateway import Conflict, Gateway, create, update
+from worker.store.gateway import Conflict, Gateway, Version, create, update
 from worker.store.messages import error_fields
 
 TRIES = 8
@@ -27,10 +27,14 @@ class AccountStore:
             return InvalidAccount(account_id=account_id, sentence=f"accounts/{account_id} does not exist.")
         return parse_account(account_id, snapshot.data, per_minute=self._per_minute, concurrency=self._concurrency)
 
-    async def park(self, account_id: str, error: DeliveryError) -> None:
-        """Until a person resumes it."""
+    async def park(self, account_id: str, error: DeliveryError, *, since: Version) -> None:
+        """Until a person resumes it. Nothing happens if somebody changed it after `since`, the time of the claim: what
+        was refused may be mended by now, and if not, the next attempt tells."""
+        snapshot = await self._gateway.get(paths.account(account_id))
+        if snapshot is None or snapshot.version > since:
+            return
         fields = {"status": AccountStatus.PARKED.value, "parkedBecause": error_fields(error)}
-        await self._gateway.commit([update(paths.account(account_id), fields, version=None)])
+        await self._gateway.commit([update(paths.account(account_id), fields, version=snapshot.version)])
 
     async def set_status(self, account_id: str, status: AccountStatus) -> bool:
         """False: there is no such account."""
