@@ -56,7 +56,7 @@ class Said:
 
 def outbox(*arguments: str, env: dict[str, str | None] | None = None) -> Said:
     """The command in this process, which is faster than one of its own."""
-    result = CliRunner().invoke(app, arguments, env=env)
+    result = CliRunner().invoke(app(arguments), arguments, env=env)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Said(result.exit_code, result.stdout, result.stderr)

@@ -30,7 +30,7 @@ FREE_PORTS = ("--firestore-port=0", "--tasks-port=0")
 
 def said(*options: str) -> tuple[int, str, str]:
     """Exit code, output and errors of a command that ends by itself. It runs in this process, which is faster."""
-    result = CliRunner().invoke(app, options)
+    result = CliRunner().invoke(app(options), options)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.exit_code, result.stdout, result.stderr

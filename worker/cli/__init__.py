@@ -5,21 +5,34 @@ Exit status: 0 done, 1 it could not be done and a sentence says why, 2 the comma
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+
 import typer
 
-from worker.cli import local, messages, operate
+from worker.cli import local
 
-app = typer.Typer(
-    name="outbox",
-    help="An outbox for chat messages on Firestore and Cloud Tasks.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-for commands in (local, messages, operate):
-    commands.register(app)
+RUNS_HERE = ("emulator", "dev", "demo", "worker", "sim")
+
+
+def app(words: Sequence[str]) -> typer.Typer:
+    """The commands, as far as these words can need them: the emulator is up before the worker's libraries are read."""
+    commands = typer.Typer(
+        name="outbox",
+        help="An outbox for chat messages on Firestore and Cloud Tasks.",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+    local.register(commands)
+    if not words or words[0] not in RUNS_HERE:
+        from worker.cli import messages, operate
+
+        messages.register(commands)
+        operate.register(commands)
+    return commands
 
 
 def main() -> None:
-    app()
+    app(sys.argv[1:])()

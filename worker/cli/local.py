@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from worker.cli.say import Json, console, fail, run
+from worker.cli.say import Json, console, fail, run, stop_on_signals
 
 Port = Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")]
 
@@ -52,7 +52,6 @@ def emulator(
     from emulator.firestore.indexes import IndexFileError
     from emulator.rpc.errors import RpcError
     from emulator.stack import CannotStart, EmulatorSettings, EmulatorStack
-    from worker.serve import on_signals
 
     if functions is not None and not re.fullmatch(r"[^\s/:]+:\d{1,5}", functions):
         raise typer.BadParameter("must be HOST:PORT, such as 127.0.0.1:8081", param_hint="--functions")
@@ -68,7 +67,7 @@ def emulator(
 
     async def serve() -> None:
         stop = asyncio.Event()
-        on_signals(stop)
+        stop_on_signals(stop)
         async with EmulatorStack(settings) as stack:
             addresses = {
                 "FIRESTORE_EMULATOR_HOST": stack.firestore_address,
@@ -103,7 +102,6 @@ def dev(
     from emulator.official import EmulatorFailed, EmulatorMissing
     from emulator.processes import ProcessFailed
     from emulator.stack import CannotStart
-    from worker.serve import on_signals
 
     settings = DevSettings(
         firestore_port=firestore_port,
@@ -118,7 +116,7 @@ def dev(
 
     async def serve() -> None:
         stop = asyncio.Event()
-        on_signals(stop)
+        stop_on_signals(stop)
         async with DevStack(settings) as stack:
             addresses = {
                 "FIRESTORE_EMULATOR_HOST": stack.firestore,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import sys
 from collections.abc import Coroutine, Mapping, Sequence
 from datetime import datetime
@@ -49,6 +50,12 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         fail(f"Firestore said no: {error.code().name} {error.details()}")
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
+
+
+def stop_on_signals(stop: asyncio.Event) -> None:
+    """Ctrl-C and SIGTERM ask for a clean end."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
 
 
 def show_json(value: Any) -> None:
