@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+NODE_READY := node_modules/.ready
 
 .DEFAULT_GOAL := help
 
@@ -15,6 +16,12 @@ $(READY): constraints.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $(READY)
+
+# For the browser's client and its tests alone. Without npm or its registry they are left out, and the suite says so.
+$(NODE_READY): package.json package-lock.json
+	@if ! command -v npm > /dev/null; then echo "no npm: the browser client's tests will be left out"; \
+	elif npm ci --loglevel=error; then touch $(NODE_READY); \
+	else echo "npm ci failed: the browser client's tests will be left out"; fi
 
 install: $(READY) ## make .venv with everything in it
 
@@ -30,7 +37,7 @@ check: $(READY) ## lint, types, import direction
 	$(BIN)/mypy
 	$(BIN)/pytest -q tests/architecture
 
-test: $(READY) ## run every suite this machine can run, and say what was left out
+test: $(READY) $(NODE_READY) ## run every suite this machine can run, and say what was left out
 	$(BIN)/pytest
 
 sim: $(READY) ## 10,000 simulated worlds with crashes and lost messages, each checked by the auditor
@@ -42,11 +49,36 @@ differential: $(READY) ## 1,000 random cases on our Firestore emulator and on Go
 crash: $(READY) ## kill -9 each emulator 50 times while clients write; nothing acknowledged may be missing
 	OUTBOX_CRASH_ROUNDS=50 $(BIN)/pytest -q -k "kill or crash or durab" tests/emulator
 
+flood: $(READY) ## 5,000 receipts, three in ten doubled, at the real function: nothing lost, answers under 250 ms
+	$(BIN)/python -m bench.webhooks
+
+mutations: $(READY) ## 10,000 webhook bodies that no provider would send: never a 5xx, never a write without a signature
+	OUTBOX_WEBHOOK_MUTATIONS=10000 $(BIN)/pytest -q tests/webhooks/test_mutations.py
+
+rules-mutants: $(READY) ## each condition of firestore.rules replaced by `true` in turn; some case must notice (minutes)
+	$(BIN)/python -m tests.rules.mutants
+
 bench: $(READY) ## queries and throughput, side by side with Google's emulator; results in bench/results
 	$(BIN)/python -m bench.queries
 	$(BIN)/python -m bench.throughput
 
-lock: $(READY) ## pin the newest versions allowed by pyproject.toml
-	$(BIN)/pip-compile --quiet --upgrade --extra dev --generate-hashes --allow-unsafe --strip-extras --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file constraints.txt pyproject.toml
+bench-fanout: $(READY) ## making a run's outbox documents at 1,000, 10,000 and 100,000 targets; results in bench/results
+	$(BIN)/python -m bench.fanout
 
-.PHONY: help install demo dev check test sim differential crash bench lock
+bench-latency: $(READY) ## from a message's write to the provider's call at 1, 20 and 100 a second; results in bench/results
+	$(BIN)/python -m bench.latency
+
+types: $(NODE_READY) ## client/*.d.ts from the types in client/*.js
+	rm -f client/*.d.ts
+	node node_modules/typescript/bin/tsc -p client/tsconfig.json
+
+screenshot: $(READY) $(NODE_READY) ## docs/chat.png, of the chat page in Chromium
+	$(BIN)/python -m tests.browser.screenshot
+
+PIN := --quiet --generate-hashes --allow-unsafe --strip-extras --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
+
+lock: $(READY) ## pin the newest versions allowed by pyproject.toml: for development, and what is deployed
+	$(BIN)/pip-compile $(PIN) --upgrade --extra dev --output-file constraints.txt pyproject.toml
+	$(BIN)/pip-compile $(PIN) --constraint constraints.txt --output-file requirements.txt pyproject.toml
+
+.PHONY: help install demo dev check test sim differential crash flood mutations rules-mutants bench bench-latency bench-fanout types screenshot lock

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import socket
 import tempfile
 from collections.abc import Awaitable, Iterator, Mapping
@@ -23,12 +24,15 @@ from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpc
 from emulator.functions_host import OUTBOX_TRIGGER
 from emulator.official import OfficialEmulator
 from emulator.processes import ManagedProcess
+from emulator.product import INDEXES
 from emulator.providers.simulator import DEFAULT_SECRET
 from emulator.stack import HOST, CannotStart
 
 PROJECT = "demo-outbox"
 QUEUE = f"projects/{PROJECT}/locations/us-central1/queues/outbox-lanes"
 SERVICE_ACCOUNT = f"outbox-tasks@{PROJECT}.iam.gserviceaccount.com"
+UNSIGNED_TOKENS = f"{HOST}:9099"
+"""Where firebase-admin would find an emulator. None is needed: with this set it believes unsigned tokens."""
 TRIGGER = {
     "eventType": "google.cloud.firestore.document.v1.created",
     "database": "(default)",
@@ -41,7 +45,10 @@ OPTIONS = {
     "functions": "--functions-port",
     "worker": "--worker-port",
     "provider": "--provider-port",
+    "page": "--page-port",
 }
+RULES = Path(__file__).resolve().parent.parent / "firestore.rules"
+"""For browsers, on Google's emulator. Ours has none; and whoever is server-side passes them by."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,9 +60,12 @@ class DevSettings:
     functions_port: int = 8081
     worker_port: int = 8082
     provider_port: int = 8083
+    page_port: int | None = None
+    """Where to serve the chat page; None serves none. It needs Google's emulator."""
     data: Path | None = None
     """A directory; None keeps everything in memory."""
-    indexes: Path | None = None
+    indexes: Path | None = INDEXES
+    """Queries that production would refuse, with these, are refused; None serves all."""
     official: bool = False
     """Google's Firestore emulator instead of ours."""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -94,19 +104,49 @@ class DevStack:
         return f"http://{HOST}:{self.ports['provider']}"
 
     @property
+    def page_url(self) -> str | None:
+        return f"http://{HOST}:{self.ports['page']}" if "page" in self.ports else None
+
+    @property
     def environment(self) -> dict[str, str]:
         """What a program needs to find the stack."""
         return {
             "FIRESTORE_EMULATOR_HOST": self.firestore,
+            "FIREBASE_AUTH_EMULATOR_HOST": UNSIGNED_TOKENS,
             "GOOGLE_CLOUD_PROJECT": PROJECT,
             "OUTBOX_PROJECT": PROJECT,
             "OUTBOX_TASKS_EMULATOR_HOST": self.tasks,
             "OUTBOX_WORKER_URL": self.worker_url,
             "OUTBOX_SERVICE_ACCOUNT": SERVICE_ACCOUNT,
             "OUTBOX_SIMULATED_URL": self.provider_url,
-            "OUTBOX_CREDENTIALS": json.dumps({"*": {"webhookSecret": DEFAULT_SECRET, "token": "local"}}),
+            "OUTBOX_WHATSAPP_CLOUD_URL": f"{self.provider_url}/whatsapp_cloud/v23.0",
+            "OUTBOX_INTERAKT_URL": f"{self.provider_url}/interakt/{{accountId}}",
+            "OUTBOX_CREDENTIALS": json.dumps({"*": self._credentials}),
+            **self._media,
             **self.settings.environment,
         }
+
+    @property
+    def _credentials(self) -> dict[str, str]:
+        """Of every account, whatever its provider: the simulator stands for all of them."""
+        return {
+            "webhookSecret": DEFAULT_SECRET,
+            "token": "local",
+            "apiKey": "local",
+            "phoneNumberId": "{accountId}",  # literally: the adapter fills it in
+            "verifyToken": "local",
+            "url": f"{self.provider_url}/signed_webhook",
+            "signingSecret": DEFAULT_SECRET,
+            "baseUrl": f"{self.provider_url}/waha",
+            "session": "{accountId}",
+        }
+
+    @property
+    def _media(self) -> dict[str, str]:
+        """Files are kept with everything else, unless the environment names a place for them."""
+        named = [name for name in ("OUTBOX_MEDIA_DIR", "OUTBOX_MEDIA_BUCKET") if os.environ.get(name)]
+        data = self.settings.data
+        return {} if named or data is None else {"OUTBOX_MEDIA_DIR": str((data / "media").absolute())}
 
     async def __aenter__(self) -> DevStack:
         try:
@@ -114,6 +154,7 @@ class DevStack:
             self._logs = Path(self._exit.enter_context(tempfile.TemporaryDirectory(prefix="outbox-logs-")))
             await _all_of(self._start_firestore(), *(self.start(name, given) for name, given in self._arguments()))
             await self._register_trigger()
+            await self._start_page()
             sweeper = asyncio.create_task(self._sweep())
             self._exit.callback(sweeper.cancel)
         except BaseException:
@@ -125,7 +166,7 @@ class DevStack:
         await self._stop()
 
     async def _stop(self) -> None:
-        for name in ("worker", "functions", "provider", "google"):
+        for name in ("page", "worker", "functions", "provider", "google"):
             for process in [p for key, p in self.processes.items() if key.startswith(name)]:
                 await process.stop()
         await self._exit.aclose()
@@ -138,6 +179,8 @@ class DevStack:
             "worker": self.settings.worker_port,
             "provider": self.settings.provider_port,
         }
+        if self.settings.page_port is not None:
+            wanted["page"] = self.settings.page_port
         held = []
         try:
             for name, port in wanted.items():
@@ -159,7 +202,10 @@ class DevStack:
         """Google's, where it was asked for; ours comes with Cloud Tasks."""
         if self.settings.official:
             emulator = await asyncio.to_thread(
-                OfficialEmulator.start, port=self.ports["firestore"], functions_emulator=self._functions
+                OfficialEmulator.start,
+                port=self.ports["firestore"],
+                rules=RULES if RULES.is_file() else None,
+                functions_emulator=self._functions,
             )
             self._exit.callback(emulator.stop)
 
@@ -181,6 +227,12 @@ class DevStack:
         yield "provider", provider
         yield "functions", ["emulator.serve_app", "functions", port["functions"]]
         yield "worker", ["worker.cli", "worker", "--port", port["worker"]]
+
+    async def _start_page(self) -> None:
+        """After Firestore, where it finds its accounts or makes them."""
+        if "page" in self.ports:
+            page = ["emulator.chat_page", "--port", str(self.ports["page"]), "--project", PROJECT]
+            await self.start("page", [*page, "--firestore", self.firestore, "--provider", self.provider_url])
 
     async def start(self, name: str, arguments: list[str]) -> str:
         """Its ready line. The process is stopped with the stack; by its name, workers first."""

@@ -3,6 +3,8 @@
 Production runs each function as a service of its own; here one process routes by path:
 
     /functions/projects/{project}/triggers/{name}   Firestore events, as emulators deliver them
+    /v1/messages, /v1/reminders, /v1/runs/{runId}   the HTTP API
+    /sweep                                          the sweep, where a scheduler calls the function
     /{provider}/{accountId}                         webhooks
 """
 
@@ -31,6 +33,10 @@ def app() -> Starlette:
         routes=[
             Route("/healthz", health),
             Mount("/functions/projects", function(OUTBOX_TRIGGER)),
+            Route("/v1/reminders", function("reminders")),
+            Mount("/v1/runs", function("runs")),
+            Mount("/v1", function("enqueue")),
+            Route("/sweep", function("sweep")),
             Mount("/", function("provider_webhook")),
         ]
     )

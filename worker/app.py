@@ -20,6 +20,8 @@ from worker import log, metrics
 from worker.auth import Allowed, CallerCheck, Forbidden, Unauthenticated
 from worker.errors import StoreUnavailable
 from worker.lane.engine import NotHeld
+from worker.outbox.late_receipts import BadBatch, parse_batch
+from worker.runs.fire import RUN
 from worker.store.lanes import LaneRef
 from worker.wiring import System
 
@@ -43,13 +45,11 @@ def app(system: System, callers: CallerCheck, stop: asyncio.Event | None = None)
 
     async def run_lane(body: dict[str, Any], is_retry: bool) -> dict[str, Any]:
         kind, key = body.get("kind"), body.get("key")
-        if not isinstance(kind, str) or not isinstance(key, str) or not key or "/" in key:
+        if not isinstance(kind, str) or not isinstance(key, str):
             raise BadTask("a lane task needs a kind and a key")
-        if len(key.encode(errors="replace")) > MAX_KEY_BYTES:
-            raise BadTask("the key is too long for a document's name")
         if kind not in system.engine.handlers:
             raise BadTask(f"there are no lanes of kind {kind[:40]!r}")
-        ref = LaneRef(kind, key)
+        ref = LaneRef(kind, _checked(key))
         ran = NotHeld(None) if stopping.is_set() else await system.engine.run(ref)
         if isinstance(ran, NotHeld) and stopping.is_set():
             raise Stopping  # a 200 would lose the task, and with it a minute until the sweep
@@ -58,11 +58,20 @@ def app(system: System, callers: CallerCheck, stop: asyncio.Event | None = None)
             await system.waker.enqueue(ref, ran.until)
         return {"held": not isinstance(ran, NotHeld)}
 
-    async def sweep(body: dict[str, Any], is_retry: bool) -> dict[str, Any]:
-        swept = await system.sweep.run()
-        metrics.sweep_find("lane", swept.lanes)
-        metrics.sweep_find("account", swept.accounts)
-        return {"lanes": swept.lanes, "accounts": swept.accounts}
+    async def end_window(body: dict[str, Any], is_retry: bool) -> dict[str, Any]:
+        """A run's own lane knows when its window ends; whoever asks here makes it look."""
+        run_id = body.get("runId")
+        if not isinstance(run_id, str):
+            raise BadTask("a window-end task needs a runId")
+        await system.waker.wake(LaneRef(RUN, _checked(run_id)))
+        return await run_lane({"kind": RUN, "key": run_id}, is_retry)
+
+    async def look_at_receipts(body: dict[str, Any], is_retry: bool) -> dict[str, Any]:
+        try:
+            batch = parse_batch(body)
+        except BadBatch as error:
+            raise BadTask(str(error)) from None
+        return {"unknown": await system.late_receipts.run(batch)}
 
     async def health(request: Request) -> Response:
         return PlainTextResponse("ok")
@@ -74,7 +83,9 @@ def app(system: System, callers: CallerCheck, stop: asyncio.Event | None = None)
     return Starlette(
         routes=[
             Route("/tasks/lane", _task(callers, run_lane), methods=["POST"]),
-            Route("/tasks/sweep", _task(callers, sweep), methods=["POST"]),
+            Route("/tasks/window-end", _task(callers, end_window), methods=["POST"]),
+            Route("/tasks/receipt", _task(callers, look_at_receipts), methods=["POST"]),
+            Route("/tasks/sweep", sweeping(system, callers), methods=["POST"]),
             Route("/healthz", health),
             Route("/metrics", show_metrics),
         ]
@@ -83,6 +94,26 @@ def app(system: System, callers: CallerCheck, stop: asyncio.Event | None = None)
 
 Work = Callable[[dict[str, Any], bool], Awaitable[dict[str, Any]]]
 """Given the body, and whether an earlier attempt at the same task failed."""
+
+
+def _checked(key: str) -> str:
+    if not key or "/" in key:
+        raise BadTask("a lane's key is neither empty nor has it a slash")
+    if len(key.encode(errors="replace")) > MAX_KEY_BYTES:
+        raise BadTask("the key is too long for a document's name")
+    return key
+
+
+def sweeping(system: System, callers: CallerCheck) -> Callable[[Request], Awaitable[Response]]:
+    """The endpoint that Cloud Scheduler calls each minute, here or as a function of its own."""
+
+    async def sweep(body: dict[str, Any], is_retry: bool) -> dict[str, Any]:
+        swept = await system.sweep.run()
+        metrics.sweep_find("lane", swept.lanes)
+        metrics.sweep_find("account", swept.accounts)
+        return {"lanes": swept.lanes, "accounts": swept.accounts}
+
+    return _task(callers, sweep)
 
 
 def _task(callers: CallerCheck, work: Work) -> Callable[[Request], Awaitable[Response]]:

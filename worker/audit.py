@@ -186,8 +186,8 @@ def _misshapen(message: OutboxMessage) -> str | None:
         return f"{status.value}, and it will never be cleared away"
     if status is OutboxStatus.SENT and (message.attempts == 0 or message.sent_at is None):
         return f"sent at {message.sent_at} after {message.attempts} attempts"
-    if status is OutboxStatus.QUEUED and message.next_attempt_at is None:
-        return "queued, and for no time"
+    if status is OutboxStatus.QUEUED and message.next_attempt_at is None and message.run_id is None:
+        return "queued, and for no time"  # but for a run that is paused
     return None
 
 

@@ -1,25 +1,37 @@
-"""Who may call the worker: Cloud Tasks and Cloud Scheduler, by an OIDC token of one service account for one audience.
+"""Who is calling.
 
+The worker is called by Cloud Tasks and Cloud Scheduler, with an OIDC token of one service account for one audience.
 Certificates are fetched once an hour, without blocking, and again when a token names a key we do not know. Never more
 than once a minute, also when the fetch fails: a flood of bad tokens must not become a flood of fetches.
+
+The HTTP API is called by people, with a Firebase ID token of this project, which firebase-admin verifies. It keeps
+Google's certificates as long as Google says, and blocks while it fetches them, so it works in a thread. With
+FIREBASE_AUTH_EMULATOR_HOST it believes unsigned tokens: good on a laptop, an open door anywhere else, and so refused
+on Cloud Run.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import httpx
 import jwt
 
 from worker.clock import Clock
+from worker.errors import OutboxError
 
 GOOGLE_CERTS = "https://www.googleapis.com/oauth2/v3/certs"
 GOOGLE_ISSUERS = ("https://accounts.google.com", "accounts.google.com")
 FRESH = timedelta(hours=1)
 RETRY = timedelta(minutes=1)
 LEEWAY_SECONDS = 30
+EMULATOR_VARIABLE = "FIREBASE_AUTH_EMULATOR_HOST"
+CLOUD_RUN_VARIABLE = "K_SERVICE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +51,18 @@ class Forbidden:
     """A genuine token of somebody else, or for somebody else."""
 
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A person who has signed in to this project. What they may do is another question."""
+
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class CannotTell:
+    """Google's certificates are out of reach: the token may be good or bad. Trying again may help."""
 
 
 class CallerCheck:
@@ -103,3 +127,44 @@ class CallerCheck:
             return  # the keys we have stay good; a call a minute from now tries again
         self._keys = {key.key_id: key for key in keys if key.key_id}
         self._fetched_at = now
+
+
+class UnsafeSettings(OutboxError):
+    """The process must not serve like this."""
+
+
+class UserCheck:
+    """Firebase ID tokens of one project."""
+
+    def __init__(self, project: str, environment: Mapping[str, str] = os.environ) -> None:
+        if environment.get(EMULATOR_VARIABLE) and environment.get(CLOUD_RUN_VARIABLE):
+            raise UnsafeSettings(f"{EMULATOR_VARIABLE} is set on Cloud Run: anybody's token would pass. Remove it.")
+        # Imported here: it costs half a second, and only the HTTP API needs it.
+        import firebase_admin
+        import firebase_admin.auth
+        from google.auth.credentials import AnonymousCredentials
+
+        # Anonymous: certificates are public, and a check of a signature needs no rights.
+        firebase = firebase_admin.App("outbox", AnonymousCredentials(), {"projectId": project, "httpTimeout": 5})
+        self._client = firebase_admin.auth.Client(firebase)
+        self._no_certificates: type[Exception] = firebase_admin.auth.CertificateFetchError
+        self._expired: type[Exception] = firebase_admin.auth.ExpiredIdTokenError
+        self._invalid: type[Exception] = firebase_admin.auth.InvalidIdTokenError
+
+    async def check(self, authorization: str | None) -> User | Unauthenticated | CannotTell:
+        scheme, _, token = (authorization or "").partition(" ")
+        if scheme.lower() != "bearer" or not token:
+            return Unauthenticated("a Firebase ID token is needed: Authorization: Bearer TOKEN")
+        try:
+            claims: Mapping[str, Any] = await asyncio.to_thread(
+                self._client.verify_id_token, token, clock_skew_seconds=LEEWAY_SECONDS
+            )
+        except self._no_certificates:
+            return CannotTell()
+        except self._expired:
+            return Unauthenticated("the Firebase ID token has expired; get a new one and try again")
+        except (self._invalid, ValueError, TypeError, AttributeError):
+            # The last two are what firebase-admin makes of a token whose claims are of no expected type. Its words
+            # are not passed on: they quote the token.
+            return Unauthenticated("this is no valid Firebase ID token of this project")
+        return User(claims["uid"])

@@ -73,7 +73,7 @@ def account_parked(account_id: str, reason: str) -> None:
     _line(logging.ERROR, "account_parked", "the provider refuses the account", accountId=account_id, reason=reason)
 
 
-def receipt_ignored(request_id: str, because: str) -> None:
+def receipt_ignored(request_id: str | None, because: str) -> None:
     _line(logging.DEBUG, "receipt_ignored", "a receipt changed nothing", requestId=request_id, because=because)
 
 
@@ -81,9 +81,53 @@ def receipt_unmatched(account_id: str, provider_message_id: str | None) -> None:
     _line(
         logging.INFO,
         "receipt_unmatched",
-        "a receipt for a message we do not know",
+        "a receipt for a message we do not know; it is looked at again",
         accountId=account_id,
         providerMessageId=provider_message_id,
+    )
+
+
+def receipt_dropped(account_id: str, provider_message_id: str | None, request_id: str | None) -> None:
+    _line(
+        logging.WARNING,
+        "receipt_dropped",
+        "a receipt for a message that never came to be known",
+        accountId=account_id,
+        providerMessageId=provider_message_id,
+        requestId=request_id,
+    )
+
+
+def webhook_event_unusable(account_id: str, kind: str, reason: str, count: int = 1) -> None:
+    """`reason` is the first one's."""
+    _line(
+        logging.WARNING,
+        "webhook_event_unusable",
+        "events of a genuine webhook were left out",
+        accountId=account_id,
+        kind=kind,
+        reason=reason,
+        count=count,
+    )
+
+
+def webhook_put_off(account_id: str, error: BaseException) -> None:
+    _line(
+        logging.ERROR,
+        "webhook_put_off",
+        "a webhook could not be taken; its provider sends it again",
+        accountId=account_id,
+        reason=f"{type(error).__name__}: {error}"[:300],
+    )
+
+
+def session_changed(account_id: str, connected: bool, woken: bool) -> None:
+    _line(
+        logging.INFO,
+        "session_changed",
+        "an account's session came up" if connected else "an account's session went down",
+        accountId=account_id,
+        woken=woken,
     )
 
 
@@ -94,3 +138,15 @@ def sweep_found(lanes: int, accounts: int) -> None:
 
 def bad_task(reason: str) -> None:
     _line(logging.ERROR, "bad_task", "a task that retrying cannot mend was dropped", reason=reason)
+
+
+def reminder_invalid(reminder_id: str, sentence: str) -> None:
+    _line(logging.ERROR, "reminder_invalid", "a reminder cannot fire", reminderId=reminder_id, reason=sentence)
+
+
+def targets_invalid(run_id: str, chunk: str, sentence: str) -> None:
+    _line(logging.ERROR, "targets_invalid", "a list of targets is left out", runId=run_id, chunk=chunk, reason=sentence)
+
+
+def run_ended(run_id: str, status: str) -> None:
+    _line(logging.INFO, "run_ended", "a run has ended", runId=run_id, status=status)

@@ -1,7 +1,12 @@
-"""Counters and gauges (OpenTelemetry), shown as Prometheus text. One wrapper: the rest of the program calls these."""
+"""Counters and gauges (OpenTelemetry), shown as Prometheus text. One wrapper: the rest of the program calls these.
+
+functions-framework imports the program and then forks. OpenTelemetry starts threads in the new process, with a lock
+that Python's thread pools hold during a fork and let go in the order in which they were imported: they must come first.
+"""
 
 from __future__ import annotations
 
+import concurrent.futures.thread  # noqa: F401 - see above
 from collections.abc import Callable, Iterable
 
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
@@ -42,7 +47,9 @@ _throttles = _Counter("outbox_throttles", "Throttles by provider, by scope", "sc
 _leases_lost = _Counter("outbox_leases_lost", "Lanes lost to another holder")
 _sweep_finds = _Counter("outbox_sweep_finds", "What the sweep had to wake, by kind", "kind")
 _firestore = _Counter("outbox_firestore_operations", "Documents read and written, as they are billed", "kind")
-_receipts = _Counter("outbox_receipts", "Receipts, by what they changed", "changed")
+_receipts = _Counter("outbox_receipts", "Receipts, by what became of them", "changed")
+_webhook_events = _Counter("outbox_webhook_events", "What else webhooks told, by kind", "kind")
+_webhooks = _Counter("outbox_webhooks", "Webhooks, by how they were answered", "answer")
 _pace_waits = _Counter("outbox_pace_waits_seconds", "Time spent waiting for pace", unit="s")
 _queue_age = _meter.create_histogram(
     "outbox_queue_age_seconds",
@@ -73,8 +80,16 @@ def firestore(kind: str, count: int) -> None:
     _firestore.add(count, kind)
 
 
-def receipt(changed: str) -> None:
-    _receipts.add(1, changed)
+def receipt(changed: str, count: int = 1) -> None:
+    _receipts.add(count, changed)
+
+
+def webhook_event(kind: str, count: int = 1) -> None:
+    _webhook_events.add(count, kind)
+
+
+def webhook(answer: str) -> None:
+    _webhooks.add(1, answer)
 
 
 def pace_wait(seconds: float) -> None:

@@ -23,12 +23,15 @@ from worker.domain.lane import LaneState, overdue
 from worker.errors import OutboxError, StoreUnavailable
 from worker.lane.engine import NotHeld
 from worker.providers.credentials import credentials_from
+from worker.providers.interakt import DEFAULT_URL as INTERAKT_URL
 from worker.providers.parts import PartJitter
 from worker.providers.registry import ProviderSettings, providers
+from worker.providers.whatsapp_cloud import URL as WHATSAPP_CLOUD_URL
 from worker.settings import Settings
 from worker.store.lanes import LaneRef
+from worker.store.streams import query_channel
 from worker.wake.tasks import CloudTasks
-from worker.wiring import System, assemble, firestore_client
+from worker.wiring import System, assemble, firestore_client, media_desk, shelf_from
 
 STOP_WITHIN_SECONDS = 9.0
 RECONNECT_SECONDS = 1.0
@@ -38,26 +41,36 @@ RECONNECT_SECONDS = 1.0
 async def system_from_environment(settings: Settings) -> AsyncIterator[System]:
     """Everything a process of ours needs, built inside the running loop and closed in the end."""
     client = firestore_client(settings)
+    queries = query_channel(client)
     low, high = settings.part_jitter
+    owner, random = owner_name(), SystemRandom()
+    desk = media_desk(settings, shelf_from(settings), client=client, owner=owner, clock=system_clock, random=random)
     registry = providers(
         ProviderSettings(
             simulated_url=os.environ.get("OUTBOX_SIMULATED_URL", "http://127.0.0.1:8083"),
+            interakt_url=os.environ.get("OUTBOX_INTERAKT_URL", INTERAKT_URL),
+            whatsapp_cloud_url=os.environ.get("OUTBOX_WHATSAPP_CLOUD_URL", WHATSAPP_CLOUD_URL),
             part_jitter=PartJitter(shortest=low, longest=high),
         ),
         credentials=credentials_from(os.environ),
+        media=desk,
     )
     system = assemble(
         settings,
         client=client,
         tasks=CloudTasks.connect(settings, system_clock),
         providers=registry,
-        owner=owner_name(),
+        owner=owner,
         clock=system_clock,
-        random=SystemRandom(),
+        random=random,
+        queries=queries,
     )
     try:
         yield system
     finally:
+        queries.close()
+        if desk is not None:
+            await desk.close()
         await registry.close()
         client.close()
 

@@ -10,6 +10,8 @@ from datetime import timedelta
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from worker.domain.hotset import Rules
+
 PREFIX = "OUTBOX_"
 
 
@@ -54,9 +56,32 @@ class Settings(BaseModel):
     longest_hold_seconds: float = Field(default=540, gt=0)
     """A run ends by itself before the task that started it would be given up (10 minutes by default)."""
 
+    # --- files (docs/media.md)
+    media_bucket: str = ""
+    """A Cloud Storage bucket that keeps files, as `media/{mediaId}`. Empty, as the next: no file can be sent."""
+    media_dir: str = ""
+    """A directory that does, on one machine."""
+    media_url: str = ""
+    """Where anybody can fetch them, as `{url}/{mediaId}`; by default a bucket's files get signed addresses."""
+    media_max_mb: float = Field(default=100, gt=0)
+
     # --- inbound
     debounce_seconds: float = Field(default=5, ge=0)
     debounce_max_seconds: float = Field(default=15, ge=0)
+
+    # --- webhooks
+    receipt_retry_seconds: str = "2,10,60,600"
+    """A receipt for a message that is not known yet is looked at again after each of these; then it is dropped."""
+    webhook_receipts: int = Field(default=50, ge=1)
+    """How many receipts of one webhook are applied before it is answered. The others go to Cloud Tasks."""
+    webhook_seconds: float = Field(default=1, gt=0)
+    """And for how long at most."""
+
+    # --- sessions (docs/sessions.md)
+    hot_sessions: int = Field(default=5, ge=1)
+    session_idle_seconds: float = Field(default=60, ge=0)
+    session_connect_seconds: float = Field(default=60, gt=0)
+    sticky_hours: float = Field(default=24, ge=0)
 
     sweep_seconds: float = Field(default=60, gt=0)
 
@@ -68,10 +93,23 @@ class Settings(BaseModel):
             raise ValueError("DEBOUNCE_MAX_SECONDS must not be less than DEBOUNCE_SECONDS")
         if self.send_timeout_seconds >= self.lease_seconds / 2:
             raise ValueError("SEND_TIMEOUT_SECONDS must be less than half of LEASE_SECONDS")
+        if self.media_bucket and self.media_dir:
+            raise ValueError("MEDIA_BUCKET and MEDIA_DIR are two places for the same files; set one of them")
         low, high = self.part_jitter
         if low > high:
             raise ValueError("PART_JITTER_MS must be LOW-HIGH, such as 200-500")
+        if any(wait <= timedelta(0) for wait in self.receipt_waits):
+            raise ValueError("RECEIPT_RETRY_SECONDS must be numbers above 0, such as 2,10,60,600")
         return self
+
+    @property
+    def hot_rules(self) -> Rules:
+        return Rules(
+            slots=self.hot_sessions,
+            sticky_budget=timedelta(hours=self.sticky_hours),
+            idle=timedelta(seconds=self.session_idle_seconds),
+            connect=timedelta(seconds=self.session_connect_seconds),
+        )
 
     @property
     def lease(self) -> timedelta:
@@ -84,6 +122,13 @@ class Settings(BaseModel):
         except ValueError:
             raise ValueError("PART_JITTER_MS must be LOW-HIGH, such as 200-500") from None
         return low, high
+
+    @property
+    def receipt_waits(self) -> tuple[timedelta, ...]:
+        try:
+            return tuple(timedelta(seconds=float(text)) for text in self.receipt_retry_seconds.split(","))
+        except (ValueError, OverflowError):
+            raise ValueError("RECEIPT_RETRY_SECONDS must be numbers above 0, such as 2,10,60,600") from None
 
     @property
     def queue_name(self) -> str:

@@ -8,32 +8,59 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from random import Random
 from typing import Any
 
+import grpc
 from google.cloud.firestore import AsyncClient
 
 from worker.clock import Clock
 from worker.domain.lane import Debounce
 from worker.domain.pacing import Cap
+from worker.domain.session_wants import News
 from worker.inbound.debounce import InboundHandler, OnConversation, nobody_listens
 from worker.inbound.receive import KIND as INBOUND
 from worker.inbound.receive import Receive
 from worker.inbound.webhook import Webhook
 from worker.lane.engine import Handler, LaneEngine
 from worker.lane.waking import Waker
+from worker.media.bucket import BucketShelf
+from worker.media.desk import Desk
+from worker.media.directory import DirectoryShelf
+from worker.media.files import Files
+from worker.media.shelf import Shelf
+from worker.media.uploads import Uploads
 from worker.outbox.drain import Outbox, OutboxHandler
 from worker.outbox.enqueue import Enqueue
+from worker.outbox.late_receipts import LateReceipts
 from worker.outbox.receipt import Receipts
+from worker.outbox.receipt_batch import ReceiptBatch
+from worker.outbox.reconnect import Reconnect
 from worker.outbox.sweep import Sweep
 from worker.outbox.trigger import KIND as OUTBOX
 from worker.outbox.trigger import Trigger
+from worker.outbox.trigger import lane_of as lane_of_account
 from worker.providers.registry import Providers
+from worker.runs.clear import Clear
+from worker.runs.control import Control
+from worker.runs.expand import Expand
+from worker.runs.fire import KIND as REMINDER
+from worker.runs.fire import RUN, ReminderHandler, lane_of_run
+from worker.runs.handler import RunHandler
+from worker.runs.remind import Remind
+from worker.runs.summary import Summary
+from worker.sessions.handler import SessionHandler
+from worker.sessions.hotset import KIND as SESSION
+from worker.sessions.hotset import HotSet
 from worker.settings import Settings
 from worker.store.accounts import AccountStore, SharedLimit
 from worker.store.gateway import Gateway
 from worker.store.lanes import LaneStore
 from worker.store.messages import MessageStore
+from worker.store.runs import RunStore
+from worker.store.sessions import SessionStore
+from worker.store.uploads import UploadStore
 from worker.wake.tasks import Tasks
 
 GLOBAL_LIMIT = "global"
@@ -55,9 +82,14 @@ class System:
     enqueue: Enqueue
     trigger: Trigger
     receipts: Receipts
+    late_receipts: LateReceipts
     receive: Receive
     webhook: Webhook
     sweep: Sweep
+    runs: RunStore
+    summary: Summary
+    control: Control
+    remind: Remind
 
 
 def assemble(
@@ -69,22 +101,54 @@ def assemble(
     owner: str,
     clock: Clock,
     random: Random,
+    queries: grpc.Channel | None = None,
     on_conversation: OnConversation = nobody_listens,
 ) -> System:
-    gateway = Gateway(client, jitter=random.random)
+    gateway = Gateway(client, queries=queries, jitter=random.random)
     messages, lanes = MessageStore(gateway), LaneStore(gateway)
     accounts = AccountStore(gateway, per_minute=settings.per_minute, concurrency=settings.send_concurrency)
     cap = Cap.per_second(settings.global_per_second, burst=max(2, round(settings.global_per_second)))
     shared = None if cap is None else SharedLimit(gateway, GLOBAL_LIMIT, cap)
-    outbox = Outbox(messages, accounts, providers, settings, clock, random, shared)
     quiet = Debounce(
         quiet=timedelta(seconds=settings.debounce_seconds), most=timedelta(seconds=settings.debounce_max_seconds)
     )
+    waker = Waker(lanes, tasks, clock, {INBOUND: quiet})
+
+    async def on_dry(run_id: str) -> None:
+        await waker.wake(lane_of_run(run_id))
+
+    reconnect = Reconnect(lanes, waker, clock)
+
+    async def on_news(account_id: str, news: News) -> None:
+        """Whoever waits for the session asks again; and what paused because it was down goes on."""
+        if news is News.UP and await reconnect(account_id):
+            return
+        await waker.wake(lane_of_account(account_id))
+
+    hot = HotSet(
+        SessionStore(gateway),
+        waker,
+        rules=settings.hot_rules,
+        clock=clock,
+        random=random,
+        on_news=on_news,
+    )
+    runs = RunStore(gateway)
+    summary = Summary(runs, messages, accounts, lanes, clock)
     handlers: dict[str, Handler] = {
-        OUTBOX: OutboxHandler(outbox),
+        OUTBOX: OutboxHandler(Outbox(messages, accounts, providers, settings, clock, random, shared, on_dry, hot)),
+        SESSION: SessionHandler(hot, providers, clock),
         INBOUND: InboundHandler(quiet, on_conversation),
+        REMINDER: ReminderHandler(runs, waker, clock),
+        RUN: RunHandler(
+            runs,
+            Expand(runs, messages, accounts, clock),
+            Clear(messages, accounts, clock),
+            summary,
+            waker,
+            clock,
+        ),
     }
-    waker = Waker(lanes, tasks, clock, {kind: handler.debounce for kind, handler in handlers.items()})
     engine = LaneEngine(
         handlers,
         lanes=lanes,
@@ -97,6 +161,19 @@ def assemble(
         concurrency=settings.lane_concurrency,
     )
     receipts, receive = Receipts(messages, lanes, accounts, waker), Receive(gateway, waker)
+    batch = ReceiptBatch(receipts, messages)
+    late_receipts = LateReceipts(batch, tasks, clock, settings.receipt_waits)
+    webhook = Webhook(
+        providers,
+        receipts=batch,
+        late=late_receipts,
+        receive=receive,
+        reconnect=reconnect,
+        hot=hot,
+        clock=clock,
+        most_receipts=settings.webhook_receipts,
+        patience=timedelta(seconds=settings.webhook_seconds),
+    )
     return System(
         settings=settings,
         clock=clock,
@@ -110,9 +187,35 @@ def assemble(
         enqueue=Enqueue(gateway, clock),
         trigger=Trigger(messages, waker, clock),
         receipts=receipts,
+        late_receipts=late_receipts,
         receive=receive,
-        webhook=Webhook(providers, receipts, receive, clock),
+        webhook=webhook,
         sweep=Sweep(messages, lanes, accounts, waker, clock),
+        runs=runs,
+        summary=summary,
+        control=Control(runs, messages, waker, clock),
+        remind=Remind(runs, messages, accounts, waker, clock),
+    )
+
+
+def shelf_from(settings: Settings) -> Shelf | None:
+    """The place where files are kept; None if there is none."""
+    if settings.media_bucket:
+        return BucketShelf(settings.media_bucket, project=settings.project)
+    return DirectoryShelf(Path(settings.media_dir)) if settings.media_dir else None
+
+
+def media_desk(
+    settings: Settings, shelf: Shelf | None, *, client: AsyncClient, owner: str, clock: Clock, random: Random
+) -> Desk | None:
+    """What providers get files from; None if there is no place for files. Close it before the client."""
+    if shelf is None:
+        return None
+    return Desk(
+        shelf,
+        Files(shelf, max_bytes=round(settings.media_max_mb * 1_000_000)),
+        Uploads(UploadStore(Gateway(client, jitter=random.random)), owner=owner, clock=clock),
+        link_base=settings.media_url,
     )
 
 

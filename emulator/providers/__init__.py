@@ -1,6 +1,8 @@
 """A message provider that does what it is told, wrong things included, and keeps a true record of what it saw.
 
     faults       what may be ordered, and that nonsense is refused in words
+    api          what one API is to the simulator: how it words what the core decides
+    own          the simulator's own API; whatsapp_cloud and others beside it: real ones
     core         pure: a call in, a verdict out (what is answered, what is delivered, which receipts follow)
     record       the calls, in memory or in a file that survives a kill
     webhooks     receipts and inbound messages, signed and posted, with retries

@@ -13,7 +13,7 @@ import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, assert_never
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
@@ -22,12 +22,30 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from emulator.providers.core import Answer, Cut, Hang, ProviderCore
+from emulator.providers import interakt, signed_webhook, waha, whatsapp_cloud
+from emulator.providers.api import Api, Simulator
+from emulator.providers.core import Answer, Cut, Hang, ProviderCore, Verdict
 from emulator.providers.faults import BadFaults, parse_faults
+from emulator.providers.own import OWN
 from emulator.providers.webhooks import Webhooks
 
 CUT_EXTENSION = "outbox.cut"
 """In `scope["extensions"]`: a function that ends the connection at once."""
+
+APIS: tuple[Callable[[Simulator], list[Route]], ...] = (
+    whatsapp_cloud.routes,
+    interakt.routes,
+    signed_webhook.routes,
+    waha.routes,
+)
+"""The real providers' APIs, each under paths of its own."""
+FORMS: dict[str, Api] = {
+    whatsapp_cloud.NAME: whatsapp_cloud.API,
+    interakt.NAME: interakt.API,
+    signed_webhook.NAME: signed_webhook.API,
+    waha.NAME: waha.API,
+}
+"""What each of them posts, by the provider's name."""
 
 _Text = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 
@@ -55,20 +73,23 @@ class _Inbound(BaseModel):
 
 class SimulatorApp:
     def __init__(self, core: ProviderCore, webhooks: Webhooks) -> None:
-        self._core = core
-        self._webhooks = webhooks
+        self.core = core
+        self.webhooks = webhooks
         self._stopping = asyncio.Event()
         self.starlette = Starlette(
             routes=[
                 Route("/v1/{account_id}/messages", self._messages, methods=["POST"]),
+                Route("/v1/{account_id}/media", self._media, methods=["POST"]),
                 Route("/_sim/health", self._health),
                 Route("/_sim/calls", self._calls),
                 Route("/_sim/calls", self._forget_calls, methods=["DELETE"]),
+                Route("/_sim/media", self._uploads),
                 Route("/_sim/faults", self._faults),
                 Route("/_sim/faults", self._set_faults, methods=["PUT"]),
                 Route("/_sim/inbound", self._inbound, methods=["POST"]),
                 Route("/_sim/accounts/{account_id}", self._account),
                 Route("/_sim/accounts/{account_id}", self._set_account, methods=["PUT"]),
+                *(route for mounted in APIS for route in mounted(self)),
             ]
         )
 
@@ -81,11 +102,24 @@ class SimulatorApp:
     async def _messages(self, request: Request) -> Response:
         account_id = request.path_params["account_id"]
         body = await request.body()
-        verdict = self._core.receive(account_id, request.headers.get("authorization", ""), body)
+        return await self.carry_out(
+            request, self.core.receive(account_id, request.headers.get("authorization", ""), body)
+        )
+
+    async def _media(self, request: Request) -> Response:
+        headers, content = request.headers, await request.body()
+        token, mime_type = headers.get("authorization", ""), headers.get("content-type", "")
+        then, latency = self.core.receive_file(request.path_params["account_id"], token, mime_type, content)
+        return await self.answer(request, then, latency)
+
+    async def carry_out(self, request: Request, verdict: Verdict) -> Response:
         for delivery in verdict.deliveries:
-            self._webhooks.deliver(delivery)
-        await self._linger(verdict.latency.total_seconds())
-        match verdict.then:
+            self.webhooks.deliver(delivery)
+        return await self.answer(request, verdict.then, verdict.latency)
+
+    async def answer(self, request: Request, then: Answer | Cut | Hang, latency: timedelta) -> Response:
+        await self._linger(latency.total_seconds())
+        match then:
             case Answer() as answer:
                 retry_after = answer.retry_after_seconds
                 headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
@@ -96,7 +130,7 @@ class SimulatorApp:
                 await self._hang(request)
                 return await _cut(request)
             case _:
-                assert_never(verdict.then)
+                assert_never(then)
 
     async def _linger(self, seconds: float) -> None:
         if seconds > 0:
@@ -115,22 +149,26 @@ class SimulatorApp:
     # Whoever tests with it
 
     async def _health(self, request: Request) -> Response:
-        return JSONResponse({"status": "ok", "webhooksPending": self._webhooks.pending})
+        return JSONResponse({"status": "ok", "webhooksPending": self.webhooks.pending})
 
     async def _calls(self, request: Request) -> Response:
-        calls = self._core.record.calls(request.query_params.get("accountId"))
+        calls = self.core.record.calls(request.query_params.get("accountId"))
         return JSONResponse([call.shown() for call in calls])
 
+    async def _uploads(self, request: Request) -> Response:
+        files = self.core.files.uploads(request.query_params.get("accountId"))
+        return JSONResponse([file.shown() for file in files])
+
     async def _forget_calls(self, request: Request) -> Response:
-        self._core.forget_calls()
+        self.core.forget_calls()
         return Response(status_code=204)
 
     async def _faults(self, request: Request) -> Response:
-        return JSONResponse(self._core.faults.model_dump(mode="json"))
+        return JSONResponse(self.core.faults.model_dump(mode="json"))
 
     async def _set_faults(self, request: Request) -> Response:
         try:
-            self._core.faults = parse_faults(json.loads(await request.body()))
+            self.core.faults = parse_faults(json.loads(await request.body()))
         except BadFaults as error:
             return _bad_request(str(error))
         except (ValueError, RecursionError):
@@ -138,7 +176,7 @@ class SimulatorApp:
         return await self._faults(request)
 
     async def _account(self, request: Request) -> Response:
-        account = self._core.account(request.path_params["account_id"])
+        account = self.core.account(request.path_params["account_id"])
         return JSONResponse({"session": account.session, "credentials": account.credentials})
 
     async def _set_account(self, request: Request) -> Response:
@@ -147,12 +185,12 @@ class SimulatorApp:
             order = _AccountOrder.model_validate_json(await request.body())
         except ValidationError as error:
             return _bad_request(_words(error))
-        before = self._core.account(account_id)
+        before = self.core.account(account_id)
         after = replace(before, **order.model_dump(exclude_none=True))
-        self._core.set_account(account_id, after)
+        self.core.set_account(account_id, after)
         if after.session != before.session:
             event = {"type": "session", "status": after.session, "at": self._now().isoformat()}
-            self._webhooks.post(after.provider, account_id, event)
+            self.webhooks.post(after.provider, account_id, event)
         return await self._account(request)
 
     async def _inbound(self, request: Request) -> Response:
@@ -162,7 +200,8 @@ class SimulatorApp:
             return _bad_request(_words(error))
         if (inbound.text is None) == (inbound.parts is None):
             return _bad_request("either text or parts is needed")
-        identity = inbound.providerMessageId or self._core.new_message_id()
+        provider = inbound.provider or self.core.account(inbound.accountId).provider
+        identity = inbound.providerMessageId or FORMS.get(provider, OWN).new_message_id(self.core.random)
         event = {
             "type": "inbound",
             "providerMessageId": identity,
@@ -170,12 +209,11 @@ class SimulatorApp:
             "at": (inbound.at or self._now()).isoformat(),
             "parts": [{"type": "text", "text": inbound.text}] if inbound.parts is None else inbound.parts,
         }
-        provider = inbound.provider or self._core.account(inbound.accountId).provider
-        self._webhooks.post(provider, inbound.accountId, event)
+        self.webhooks.post(provider, inbound.accountId, event)
         return JSONResponse({"providerMessageId": identity}, 202)
 
     def _now(self) -> datetime:
-        return self._core.clock()
+        return self.core.clock()
 
 
 async def _cut(request: Request) -> Response:

@@ -6,60 +6,27 @@ not what happened. So the record is the truth, whatever anybody was told.
 
 A message with an idempotency key is delivered once for that key, however often it is accepted. One without is
 delivered each time.
+
+How a call looks and how a verdict is worded is an API's business (api.py), and nothing here depends on which it is.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from random import Random
-from typing import Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
-
+from emulator.providers.api import Answer as Answer
+from emulator.providers.api import Api, Asked, Refusal
 from emulator.providers.faults import NO_FAULTS, Faults
+from emulator.providers.files import File, Files
+from emulator.providers.own import DEFAULT_PROVIDER, OWN, bearer, read
 from emulator.providers.receipts import Delivery, plan_receipts
 from emulator.providers.record import Call, Record
 
 Clock = Callable[[], datetime]
-
-DEFAULT_PROVIDER = "simulated"
-
-ERRORS: dict[str, tuple[int, str]] = {
-    "throttled": (429, "Too many messages."),
-    "overloaded": (503, "Nothing was processed; try again."),
-    "internal": (500, "Something went wrong."),
-    "rejected": (400, "The message is refused."),
-    "invalid_message": (400, "The message is malformed."),
-    "unauthorized": (401, "The token is not valid."),
-    "account_blocked": (403, "The account is blocked."),
-    "session_down": (409, "The account's session is not connected."),
-    "recipient_invalid": (422, "There is no such recipient."),
-    "media_missing": (422, "The media cannot be found."),
-    "window_closed": (422, "The recipient has not written lately; a template is needed."),
-}
-
-_Text = Annotated[str, StringConstraints(min_length=1, max_length=512)]
-
-
-class _Message(BaseModel):
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
-    requestId: _Text
-    to: _Text
-    part: dict[str, Any]
-    partIndex: Annotated[int, Field(ge=0)] = 0
-    provider: Annotated[str, StringConstraints(pattern=r"^[a-z0-9_-]{1,64}$")] = DEFAULT_PROVIDER
-    idempotencyKey: _Text | None = None
-    echo: _Text | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    status: int
-    body: dict[str, Any]
-    retry_after_seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +50,15 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FileVerdict:
+    refusal: Refusal | None
+    """None: taken."""
+    is_lost: bool
+    """Taken, and the connection is to be cut in place of an answer."""
+    latency: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
     session: Literal["up", "down"] = "up"
     credentials: Literal["valid", "revoked"] = "valid"
@@ -93,8 +69,10 @@ class Account:
 class ProviderCore:
     def __init__(self, record: Record, *, clock: Clock, random: Random) -> None:
         self.record = record
+        self.files = Files()
+        """All that were uploaded, by whichever API."""
         self.clock = clock
-        self._random = random
+        self.random = random
         self._faults = NO_FAULTS
         self._calls_left: int | None = None
         self._accounts: dict[str, Account] = {}
@@ -125,76 +103,124 @@ class ProviderCore:
     def forget_calls(self) -> None:
         """The record and the keys: as if nobody had called yet."""
         self.record.clear()
+        self.files.clear()
         self._keys.clear()
 
     def new_message_id(self) -> str:
-        return f"sim-{self._random.getrandbits(80):020x}"
+        return OWN.new_message_id(self.random)
+
+    def knows(self, account_id: str, idempotency_key: str) -> bool:
+        """Whether a message with this key was accepted before."""
+        return (account_id, idempotency_key) in self._keys
 
     # A call
 
     def receive(self, account_id: str, authorization: str, body: bytes) -> Verdict:
+        """A call of the simulator's own API."""
+        return self.take(read(account_id, authorization, body, lambda handle: self.has_file(account_id, handle)), OWN)
+
+    def receive_file(
+        self, account_id: str, authorization: str, mime_type: str, content: bytes
+    ) -> tuple[Answer | Cut, timedelta]:
+        """An upload by the simulator's own API: what to do, and after how long."""
+        verdict = self.take_file(account_id, is_authorized=bool(bearer(authorization)))
+        file = File.of(content, account_id=account_id, mime_type=mime_type, at=self.clock())
+        if verdict.refusal is not None:
+            self.files.add(file)
+            return OWN.refused(verdict.refusal), verdict.latency
+        file = file.taken(OWN.new_message_id(self.random), lasts_seconds=self._faults.handleSeconds)
+        self.files.add(file)
+        return Cut() if verdict.is_lost else OWN.took_file(file), verdict.latency
+
+    def take(self, asked: Asked, api: Api) -> Verdict:
         """Decides, and records it. Whoever calls carries the verdict out."""
-        verdict = self._decide(account_id, authorization, body)
+        verdict = self._decide(asked, api)
         self.record.add(verdict.call)
         return verdict
 
-    def _decide(self, account_id: str, authorization: str, body: bytes) -> Verdict:
-        faults = self._faults_for(account_id)
-        latency = self._latency(faults)
-        try:
-            message = _Message.model_validate_json(body)
-        except ValidationError as error:
-            return _refused(self._unreadable(account_id, body), "invalid_message", latency, detail=_words(error))
-        call = self._call(account_id, message)
-        account = replace(self.account(account_id), provider=message.provider)
-        self._accounts[account_id] = account
-        if refusal := self._refusal(message, account, authorization, faults):
-            return _refused(call, refusal, latency, faults=faults)
-        return self._accept(message, call, faults, latency)
+    def take_file(self, account_id: str, *, is_authorized: bool) -> FileVerdict:
+        """An upload. It sends nothing to anybody, so no record has it, and `forCalls` does not count it."""
+        faults = self._faults if self._faults.concern(account_id) else NO_FAULTS
+        latency = self._latency(faults) + timedelta(milliseconds=faults.uploadMs)
+        refusal = None
+        if not is_authorized or self.account(account_id).credentials == "revoked":
+            refusal = Refusal(error="unauthorized")
+        elif self._happens(faults.uploadErrorRate):
+            pause = faults.retryAfterSeconds if faults.errorCode == "throttled" else None
+            refusal = Refusal(
+                error=faults.errorCode,
+                api_code=faults.apiCode,
+                scope=faults.throttleScope,
+                retry_after_seconds=pause,
+            )
+        is_lost = refusal is None and self._happens(faults.uploadLostRate)
+        return FileVerdict(refusal=refusal, is_lost=is_lost, latency=latency)
 
-    def _refusal(self, message: _Message, account: Account, authorization: str, faults: Faults) -> str | None:
-        if not authorization.partition("Bearer ")[2].strip() or account.credentials == "revoked":
-            return "unauthorized"
-        if account.session == "down":
-            return "session_down"
-        if message.to in faults.invalidRecipients:
-            return "recipient_invalid"
+    def has_file(self, account_id: str, handle: str) -> bool:
+        """Whether a message may name it."""
+        if self._faults.concern(account_id) and self._happens(self._faults.handleLostRate):
+            self.files.lose(account_id, handle)
+        return self.files.knows(account_id, handle, self.clock())
+
+    def _decide(self, asked: Asked, api: Api) -> Verdict:
+        faults = self._faults_for(asked.account_id)
+        latency = self._latency(faults)
+        call = self._call(asked)
+        if asked.refusal:
+            return Verdict(call=call, then=api.refused(asked.refusal), latency=latency)
+        account = replace(self.account(asked.account_id), provider=asked.provider)
+        self._accounts[asked.account_id] = account
+        if refusal := self._refusal(asked, account, faults):
+            return Verdict(call=call, then=api.refused(refusal), latency=latency)
+        return self._accept(asked, api, call, faults, latency)
+
+    def _refusal(self, asked: Asked, account: Account, faults: Faults) -> Refusal | None:
+        if not asked.is_authorized or account.credentials == "revoked":
+            return Refusal(error="unauthorized")
+        if asked.needs_session and account.session == "down":
+            return Refusal(error="session_down")
+        if asked.to in faults.invalidRecipients:
+            return Refusal(error="recipient_invalid")
         if self._happens(faults.throttleRate):
-            return "throttled"
+            pause = faults.retryAfterSeconds
+            return Refusal(error="throttled", scope=faults.throttleScope, retry_after_seconds=pause)
         if self._happens(faults.errorRate):
-            return faults.errorCode
+            return Refusal(error=faults.errorCode, api_code=faults.apiCode)
         return None
 
-    def _accept(self, message: _Message, call: Call, faults: Faults, latency: timedelta) -> Verdict:
-        key = (call.account_id, message.idempotencyKey)
-        known = self._keys.get(key) if message.idempotencyKey else None
+    def _accept(self, asked: Asked, api: Api, call: Call, faults: Faults, latency: timedelta) -> Verdict:
+        key = (call.account_id, asked.idempotency_key)
+        known = self._keys.get(key) if asked.idempotency_key else None
         if known:
             call = replace(call, accepted=True, provider_message_id=known)
-            return Verdict(call=call, then=self._reply(known, faults), latency=latency)
-        identities = [self.new_message_id() for _ in range(2 if self._happens(faults.deliverTwiceRate) else 1)]
-        if message.idempotencyKey:
+            return Verdict(call=call, then=self._reply(asked, api, known, faults), latency=latency)
+        count = 2 if self._happens(faults.deliverTwiceRate) else 1
+        identities = [api.new_message_id(self.random) for _ in range(count)]
+        identities[0] = asked.message_id or identities[0]
+        if asked.idempotency_key:
             self._keys[key] = identities[0]
         deliveries = tuple(
             Delivery(
                 account_id=call.account_id,
-                provider=message.provider,
+                provider=asked.provider,
                 provider_message_id=identity,
-                receipts=plan_receipts(identity, message.echo, faults, now=call.at, random=self._random),
+                receipts=plan_receipts(identity, asked.echo, faults, to=asked.to, now=call.at, random=self.random),
                 in_order=not faults.receiptShuffle,
             )
             for identity in identities
         )
-        call = replace(call, accepted=True, delivered=len(identities), provider_message_id=identities[0])
-        return Verdict(call=call, then=self._reply(identities[0], faults), latency=latency, deliveries=deliveries)
+        call = replace(call, accepted=True, delivered=count, provider_message_id=identities[0])
+        reply = self._reply(asked, api, identities[0], faults)
+        return Verdict(call=call, then=reply, latency=latency, deliveries=deliveries)
 
-    def _reply(self, identity: str, faults: Faults) -> Answer | Cut | Hang:
+    def _reply(self, asked: Asked, api: Api, identity: str, faults: Faults) -> Answer | Cut | Hang:
         if self._happens(faults.acceptedErrorRate):
-            return _error("internal")
+            return api.refused(Refusal(error="internal"))
         if self._happens(faults.lostResponseRate):
             return Cut()
         if self._happens(faults.hangRate):
             return Hang()
-        return Answer(status=202, body={"providerMessageId": identity})
+        return api.accepted(asked, identity)
 
     def _faults_for(self, account_id: str) -> Faults:
         faults = self._faults
@@ -207,52 +233,20 @@ class ProviderCore:
         return faults
 
     def _happens(self, rate: float) -> bool:
-        return rate > 0 and self._random.random() < rate
+        return rate > 0 and self.random.random() < rate
 
     def _latency(self, faults: Faults) -> timedelta:
-        jitter = faults.latencyJitterMs * self._random.random() if faults.latencyJitterMs else 0.0
+        jitter = faults.latencyJitterMs * self.random.random() if faults.latencyJitterMs else 0.0
         return timedelta(milliseconds=faults.latencyMs + jitter)
 
-    def _call(self, account_id: str, message: _Message) -> Call:
+    def _call(self, asked: Asked) -> Call:
         return Call(
-            request_id=message.requestId,
-            account_id=account_id,
-            to=message.to,
+            request_id=asked.request_id,
+            account_id=asked.account_id,
+            to=asked.to,
             at=self.clock(),
             accepted=False,
-            part=message.partIndex,
+            part=asked.part,
             delivered=0,
-            idempotency_key=message.idempotencyKey,
+            idempotency_key=asked.idempotency_key,
         )
-
-    def _unreadable(self, account_id: str, body: bytes) -> Call:
-        """What can be told of a malformed call: it was seen, too."""
-        try:
-            raw = json.loads(body)
-        except (ValueError, RecursionError):
-            raw = None
-        fields = raw if isinstance(raw, dict) else {}
-        request_id, to = (value if isinstance(value := fields.get(name), str) else "" for name in ("requestId", "to"))
-        return Call(
-            request_id=request_id, account_id=account_id, to=to, at=self.clock(), accepted=False, part=0, delivered=0
-        )
-
-
-def _refused(
-    call: Call, code: str, latency: timedelta, *, faults: Faults = NO_FAULTS, detail: str | None = None
-) -> Verdict:
-    answer = _error(code, detail)
-    if code == "throttled":
-        error = answer.body["error"] | {"scope": faults.throttleScope}
-        answer = replace(answer, body={"error": error}, retry_after_seconds=faults.retryAfterSeconds)
-    return Verdict(call=call, then=answer, latency=latency)
-
-
-def _error(code: str, detail: str | None = None) -> Answer:
-    status, message = ERRORS[code]
-    return Answer(status=status, body={"error": {"code": code, "message": detail or message}})
-
-
-def _words(error: ValidationError) -> str:
-    fault = error.errors(include_url=False)[0]
-    return f"{'.'.join(map(str, fault['loc'])) or 'the body'}: {fault['msg']}"

@@ -25,6 +25,7 @@ ErrorName = Literal[
     "unauthorized",
     "account_blocked",
     "session_down",
+    "throttled",
 ]
 
 
@@ -46,6 +47,8 @@ class Faults(BaseModel):
     errorRate: Rate = 0.0
     """Not accepted."""
     errorCode: ErrorName = "overloaded"
+    apiCode: _Text | None = None
+    """In place of errorCode: a code of the API's own, for the APIs that have them."""
     acceptedErrorRate: Rate = 0.0
     """Accepted, and answered as an internal error."""
     lostResponseRate: Rate = 0.0
@@ -65,6 +68,18 @@ class Faults(BaseModel):
     """The receipt never comes."""
     receiptFailedRate: Rate = 0.0
     """Accepted, and a receipt says later that it failed."""
+    receiptFailedApiCode: _Text | None = None
+    """What it says then: a code of the API's own."""
+    uploadErrorRate: Rate = 0.0
+    """A file is refused, with errorCode or apiCode."""
+    uploadLostRate: Rate = 0.0
+    """A file is taken, and the connection is cut in place of an answer."""
+    uploadMs: Milliseconds = 0
+    """So much longer than a message a file takes."""
+    handleSeconds: Annotated[int, Field(ge=1)] | None = None
+    """How long the handle of a file is good, as its answer says; null: for ever."""
+    handleLostRate: Rate = 0.0
+    """A handle is forgotten for good when it is used."""
     accounts: tuple[_Text, ...] | None = Field(default=None, strict=False)
     """Only these; null means all."""
     forCalls: Annotated[int, Field(ge=1)] | None = None

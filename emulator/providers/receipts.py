@@ -30,7 +30,7 @@ class Delivery:
 
 
 def plan_receipts(
-    provider_message_id: str, echo: str | None, faults: Faults, *, now: datetime, random: Random
+    provider_message_id: str, echo: str | None, faults: Faults, *, to: str = "", now: datetime, random: Random
 ) -> tuple[Planned, ...]:
     delay = timedelta(milliseconds=faults.receiptDelayMs)
     planned: list[Planned] = []
@@ -38,6 +38,10 @@ def plan_receipts(
         if _happens(faults.receiptLossRate, random):
             continue
         event = _receipt(provider_message_id, echo, status, now + delay + timedelta(milliseconds=step))
+        if to:
+            event["to"] = to
+        if status == "failed" and faults.receiptFailedApiCode:
+            event["error"]["apiCode"] = faults.receiptFailedApiCode
         for _ in range(2 if _happens(faults.receiptDuplicateRate, random) else 1):
             own = delay * random.random() if faults.receiptShuffle else delay
             planned.append(Planned(event=event, delay=own))

@@ -9,7 +9,7 @@ from random import Random
 from starlette.applications import Starlette
 
 from emulator.outgoing import HttpSender, Sender
-from emulator.providers.app import SimulatorApp
+from emulator.providers.app import FORMS, SimulatorApp
 from emulator.providers.core import Clock, ProviderCore
 from emulator.providers.inprocess import InProcessTransport
 from emulator.providers.record import Record
@@ -42,7 +42,7 @@ class ProviderSimulator:
         send: Sender | None = None,
     ) -> None:
         self._pool = HttpSender()
-        self.webhooks = Webhooks(webhook, secret, send or self._pool, clock)
+        self.webhooks = Webhooks(webhook, secret, send or self._pool, clock, FORMS)
         self.core = ProviderCore(Record(data), clock=clock, random=random or Random())
         self._app = SimulatorApp(self.core, self.webhooks)
         self.transport = InProcessTransport(self.app)

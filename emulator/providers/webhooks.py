@@ -1,22 +1,23 @@
 """Receipts and inbound messages, signed and posted to the webhook, again and again until it says 2xx.
 
-The signature is written here on its own, and not taken from the adapter: a simulator that shared the code could not
-find an error in it. `X-Simulated-Signature: t=<unix seconds>,v1=<hex>`, HMAC-SHA256 over `<t>.<raw body>`.
+What is posted and how it is signed differs with the provider: a `WebhookForm` for each, and the simulator's own for
+names that nobody has a form for.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
-import json
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
 from emulator.outgoing import HttpCall, Sender
+from emulator.providers.api import WebhookForm
+from emulator.providers.own import OWN
+from emulator.providers.own import SIGNATURE_HEADER as SIGNATURE_HEADER
+from emulator.providers.own import signed as signed
 from emulator.providers.receipts import Delivery, Planned
 
 log = logging.getLogger(__name__)
@@ -26,7 +27,6 @@ IN_FLIGHT = 8
 DEADLINE = timedelta(seconds=10)
 TRIES = 8
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
-SIGNATURE_HEADER = "X-Simulated-Signature"
 
 
 def log_given_up(url: str) -> None:
@@ -38,7 +38,14 @@ class BadTemplate(ValueError):
 
 
 class Webhooks:
-    def __init__(self, template: str | None, secret: str, send: Sender, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        template: str | None,
+        secret: str,
+        send: Sender,
+        clock: Callable[[], datetime],
+        forms: Mapping[str, WebhookForm] | None = None,
+    ) -> None:
         """`template` is a URL with {provider} and {accountId} in it; None discards everything."""
         if template is not None and not {"{provider}", "{accountId}"} <= set(_placeholders(template)):
             raise BadTemplate(f"the webhook must be a URL with {{provider}} and {{accountId}} in it, not {template!r}")
@@ -46,8 +53,13 @@ class Webhooks:
         self._secret = secret
         self._send = send
         self._clock = clock
+        self._forms = dict(forms or {})
         self._slots = asyncio.Semaphore(IN_FLIGHT)
         self._under_way: set[asyncio.Task[None]] = set()
+
+    @property
+    def secret(self) -> str:
+        return self._secret
 
     @property
     def pending(self) -> int:
@@ -85,26 +97,28 @@ class Webhooks:
         task.add_done_callback(self._under_way.discard)
 
     async def _in_order(self, provider: str, account_id: str, receipts: tuple[Planned, ...]) -> None:
+        form = self._forms.get(provider, OWN)
         waited = timedelta(0)
         for receipt in receipts:
             if receipt.delay > waited:
                 await asyncio.sleep((receipt.delay - waited).total_seconds())
                 waited = receipt.delay
-            await self._until_taken(self._url(provider, account_id), json.dumps({"events": [receipt.event]}).encode())
+            body = form.body(account_id, receipt.event)
+            await self._until_taken(self._url(provider, account_id), body, form)
 
-    async def _until_taken(self, url: str, body: bytes) -> None:
+    async def _until_taken(self, url: str, body: bytes, form: WebhookForm) -> None:
         pause = FIRST_PAUSE_SECONDS
         for left in range(TRIES - 1, -1, -1):
             async with self._slots:
-                if await self._taken(url, body):
+                if await self._taken(url, body, form):
                     return
             if left:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
         log_given_up(url)
 
-    async def _taken(self, url: str, body: bytes) -> bool:
-        headers = {"Content-Type": "application/json", SIGNATURE_HEADER: signed(self._secret, body, self._clock())}
+    async def _taken(self, url: str, body: bytes, form: WebhookForm) -> bool:
+        headers = {"Content-Type": "application/json"} | form.headers(self._secret, body, self._clock())
         call = HttpCall(method="POST", url=url, headers=headers, body=body, deadline=DEADLINE)
         try:
             async with asyncio.timeout(DEADLINE.total_seconds()):
@@ -117,12 +131,6 @@ class Webhooks:
         assert self._template is not None
         named = self._template.replace("{provider}", quote(provider, safe=""))
         return named.replace("{accountId}", quote(account_id, safe=""))
-
-
-def signed(secret: str, body: bytes, at: datetime) -> str:
-    moment = str(int(at.timestamp()))
-    mac = hmac.new(secret.encode(), moment.encode() + b"." + body, hashlib.sha256)
-    return f"t={moment},v1={mac.hexdigest()}"
 
 
 def _placeholders(template: str) -> list[str]:

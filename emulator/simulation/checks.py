@@ -12,6 +12,8 @@
     inbound      what came in is stored once, counted once, and handed on
     stored       what `outbox audit` checks
 
+and of the runs of reminders what run_checks.py says.
+
 Order, exactly: of two messages of one thread, where the first came due earlier and existed by the time the second did,
 every attempt of the first precedes every attempt of the second. Nothing in it depends on how the attempts end.
 """
@@ -24,6 +26,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from emulator.simulation.play import Play
+from emulator.simulation.run_checks import run_breaches
 from emulator.simulation.scenario import AccountSpec, Scenario
 from emulator.simulation.truth import Attempt, Truth
 from worker.audit import audit
@@ -48,6 +51,7 @@ async def breaches(scenario: Scenario, play: Play) -> list[str]:
         *_regress(truth),
         *_fence(truth),
         *_inbound(truth),
+        *run_breaches(scenario, truth),
     ]
     if not scenario.has_wild_clocks:
         found += [*_pace(scenario, truth), *_order(scenario, truth)]
@@ -71,8 +75,11 @@ def _lost(scenario: Scenario, play: Play) -> Iterator[str]:
         status = data["status"]
         if spec.fault is not None and (status, _code(data)) not in _ENDS_OF_MALFORMED:
             yield f"lost: {spec.request_id} is malformed ({spec.fault}) and {status} with {_code(data)}"
-        if status in ("queued", "sending") or (status == "uncertain" and not _waits_for_a_person(data, holds)):
+        if status in ("queued", "sending"):
             yield f"lost: {spec.request_id} is {status} in the end"
+    for path, data in latest.items():
+        if path.startswith("outbox/") and data["status"] == "uncertain" and not _waits_for_a_person(data, holds):
+            yield f"lost: {path} is uncertain in the end"
 
 
 _ENDS_OF_MALFORMED = {("failed", "invalid_message")}
@@ -133,17 +140,16 @@ def _twice(scenario: Scenario, truth: Truth) -> Iterator[str]:
 
 def _untrue(scenario: Scenario, truth: Truth) -> Iterator[str]:
     accepted = {(call.request_id, call.part) for call in truth.calls if call.accepted}
-    for spec in scenario.messages:
-        data = truth.latest().get(f"outbox/{spec.request_id}", {})
-        if (spec.request_id, spec.parts - 1) not in accepted or data["status"] not in (
-            "failed",
-            "skipped",
-            "cancelled",
-        ):
+    parts = {f"outbox/{spec.request_id}": spec.parts for spec in scenario.messages}
+    for path, data in truth.latest().items():
+        request_id = path.removeprefix("outbox/")
+        if not path.startswith("outbox/") or data["status"] not in ("failed", "skipped", "cancelled"):
+            continue
+        if (request_id, (parts.get(path) or len(data["parts"])) - 1) not in accepted:
             continue
         is_told = _code(data) == "outcome_unknown" or (data.get("lastError") or {}).get("message") == BOUNCED
         if data["status"] != "failed" or not is_told:
-            yield f"untrue: {spec.request_id} was accepted, and is {data['status']} with {_code(data)}"
+            yield f"untrue: {request_id} was accepted, and is {data['status']} with {_code(data)}"
 
 
 def _forgotten(scenario: Scenario, truth: Truth) -> Iterator[str]:
@@ -253,11 +259,7 @@ def _too_fast(whose: str, times: list[datetime], cap: Cap, slack: timedelta) -> 
 
 
 def _order(scenario: Scenario, truth: Truth) -> Iterator[str]:
-    born: dict[str, tuple[str, datetime, datetime]] = {}
-    for seen in truth.changes:
-        if seen.path.startswith("outbox/") and seen.data is not None and seen.path not in born:
-            due = seen.data["nextAttemptAt"]
-            born[seen.path] = (seen.data["threadId"], max(due, seen.at), seen.at)
+    born = _born(truth)
     attempts: dict[str, list[datetime]] = defaultdict(list)
     for attempt in truth.attempts:
         attempts[f"outbox/{attempt.request_id}"].append(attempt.at)
@@ -274,6 +276,25 @@ def _order(scenario: Scenario, truth: Truth) -> Iterator[str]:
                     f"order: {second} was tried at {min(attempts[second]):%H:%M:%S.%f}, before {first} at "
                     f"{max(attempts[first]):%H:%M:%S.%f}"
                 )
+
+
+def _born(truth: Truth) -> dict[str, tuple[str, datetime, datetime]]:
+    """path -> thread, when it first came due, when it was made. A run's messages take their places from the time at
+    which it started, also if they were made a little later. Without what a run took out of the line and put in again:
+    it was paused, or its window closed."""
+    born: dict[str, tuple[str, datetime, datetime]] = {}
+    send_by: dict[str, datetime | None] = {}
+    moved: set[str] = set()
+    for seen in truth.changes:
+        if not seen.path.startswith("outbox/") or seen.data is None:
+            continue
+        due, by = seen.data.get("nextAttemptAt"), seen.data.get("sendBy")
+        if seen.data.get("runId") and (due is None or send_by.get(seen.path, by) != by):
+            moved.add(seen.path)
+        elif seen.path not in born and isinstance(due, datetime):
+            born[seen.path] = (seen.data["threadId"], due if seen.data.get("runId") else max(due, seen.at), seen.at)
+        send_by[seen.path] = by
+    return {path: one for path, one in born.items() if path not in moved}
 
 
 # --- inbound

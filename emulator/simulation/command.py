@@ -12,7 +12,7 @@ from emulator.simulation.run import Report, run_seeds
 def simulate(*, first: int, count: int, jobs: int, as_json: bool) -> bool:
     """Whether every invariant held in each of the runs."""
     logging.disable(logging.CRITICAL)  # what the workers say of their troubles is not what is asked for
-    report = run_seeds(first, count, min(jobs, count), None if as_json else _show_progress)
+    report = run_seeds(first, count, min(jobs, count), None if as_json else _Progress())
     if as_json:
         print(json.dumps(as_data(report)))
     else:
@@ -24,6 +24,7 @@ def as_data(report: Report) -> dict[str, object]:
     return {
         "seeds": report.seeds,
         "messages": report.messages,
+        "runs": report.runs,
         "attempts": report.attempts,
         "crashes": report.crashes,
         "virtualSeconds": round(report.virtual_seconds),
@@ -39,10 +40,23 @@ def replay(seed: int) -> str:
     return f"outbox sim --seed {seed}"
 
 
-def _show_progress(report: Report) -> None:
-    if sys.stderr.isatty():
-        broken = f", {len(report.failures)} broken" if report.failures else ""
-        print(f"\r{report.seeds:,} seeds{broken}", end="", file=sys.stderr, flush=True)
+LINE_EVERY_SEEDS = 500
+
+
+class _Progress:
+    """On a terminal a line that counts; elsewhere a line now and then. A seed that broke something is told at once."""
+
+    def __init__(self) -> None:
+        self._told = 0
+
+    def __call__(self, report: Report) -> None:
+        for failure in report.failures[self._told :]:
+            print(f"seed {failure.seed}: {failure.breaches[0]}", file=sys.stderr, flush=True)
+        self._told = len(report.failures)
+        if sys.stderr.isatty():
+            print(f"\r{report.seeds:,} seeds", end="", file=sys.stderr, flush=True)
+        elif report.seeds % LINE_EVERY_SEEDS == 0:
+            print(f"{report.seeds:,} seeds, {report.real_seconds:.0f} s", file=sys.stderr, flush=True)
 
 
 def _show(report: Report, *, with_trace: bool) -> None:
@@ -59,7 +73,7 @@ def _show(report: Report, *, with_trace: bool) -> None:
             print(f"  replay: {replay(failure.seed)}")
     days = report.virtual_seconds / 86_400
     print(
-        f"{report.seeds:,} seeds, {report.messages:,} messages, {report.attempts:,} attempts, "
+        f"{report.seeds:,} seeds, {report.messages:,} messages, {report.runs:,} runs, {report.attempts:,} attempts, "
         f"{report.crashes:,} crashes, {days:.1f} days of virtual time in {report.real_seconds:.1f} s: "
         + (f"{len(report.failures)} seeds broke an invariant" if report.failures else "every invariant holds")
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from random import Random
 from typing import Any
 
@@ -131,12 +132,16 @@ class ProviderTransport(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         if self.refuses_connections:
             raise httpx.ConnectError("All connection attempts failed", request=request)
-        account_id = request.url.path.split("/")[2]
+        account_id, what = request.url.path.split("/")[2:4]
         authorization = request.headers.get("authorization", "")
         limit = asyncio.timeout(request.extensions.get("timeout", {}).get("read"))
         try:
             async with limit:
-                answer = await outside(self._call(account_id, authorization, request.content))
+                if what == "media":
+                    mime_type = request.headers.get("content-type", "")
+                    answer = await outside(self._upload(account_id, authorization, mime_type, request.content))
+                else:
+                    answer = await outside(self._call(account_id, authorization, request.content))
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -151,8 +156,14 @@ class ProviderTransport(httpx.AsyncBaseTransport):
         verdict = self._core.receive(account_id, authorization, body)
         for delivery in verdict.deliveries:
             self._webhooks.deliver(delivery)
-        await asyncio.sleep(verdict.latency.total_seconds())
-        match verdict.then:
+        return await self._carried_out(verdict.then, verdict.latency)
+
+    async def _upload(self, account_id: str, authorization: str, mime_type: str, content: bytes) -> Answer | None:
+        return await self._carried_out(*self._core.receive_file(account_id, authorization, mime_type, content))
+
+    async def _carried_out(self, then: Answer | Cut | Hang, latency: timedelta) -> Answer | None:
+        await asyncio.sleep(latency.total_seconds())
+        match then:
             case Answer() as answer:
                 return answer
             case Cut():

@@ -10,10 +10,14 @@ from typing import Any
 
 from emulator.providers.core import Account
 from emulator.providers.faults import NO_FAULTS, Faults
+from emulator.simulation.reminders import RESUMES_WITHIN, Asked, ReminderSpec
 from emulator.simulation.scenario import MessageSpec, Scenario
 from emulator.simulation.world import Machine, World
+from worker.domain.reminder import ReminderStatus
+from worker.domain.run import ENDED, Command
 from worker.outbox.enqueue import NewMessage, batch
 from worker.outbox.trigger import lane_of
+from worker.runs.fire import lane_of as lane_of_reminder
 from worker.store import paths
 from worker.store.gateway import WriteOp, create, update
 
@@ -48,7 +52,11 @@ class Play:
         for account in scenario.accounts:
             await self._gateway.commit([create(paths.account(account.account_id), account.fields())])
         background = [asyncio.create_task(self._sweeps())]
-        await asyncio.gather(*(self._client(message) for message in scenario.messages), self._happen())
+        await asyncio.gather(
+            *(self._client(message) for message in scenario.messages),
+            *(self._remind(reminder) for reminder in scenario.reminders),
+            self._happen(),
+        )
         await self._calm()
         self.rested = await self._rest()
         for task in background:
@@ -91,6 +99,46 @@ class Play:
             wrong = writes[-1]
             writes[-1] = create(wrong.path, {**wrong.fields, **_MALFORMED[spec.fault]})
         return writes
+
+    # --- reminders, and what people ask of their runs
+
+    async def _remind(self, spec: ReminderSpec) -> None:
+        await asyncio.sleep(spec.at)
+        system = self.world.client.system
+        await system.runs.add_reminder(spec.reminder_id, spec.fields(self.world.clock()), spec.targets()[1])
+        await system.waker.wake(lane_of_reminder(spec.reminder_id))
+        if not await self._has_run(spec):
+            return
+        waited = 0.0
+        for asked in spec.asked:
+            await asyncio.sleep(asked.after - waited)
+            waited = asked.after
+            await self._ask(spec, asked)
+
+    async def _has_run(self, spec: ReminderSpec) -> bool:
+        """Once it has. People ask nothing of what is not there."""
+        ends = self.world.clock() + timedelta(seconds=self._scenario.lasts)
+        while self.world.clock() < ends and spec.asked:
+            if self._run_ids(spec.reminder_id):
+                return True
+            await asyncio.sleep(0.02)
+        return False
+
+    async def _ask(self, spec: ReminderSpec, asked: Asked) -> None:
+        self.world.truth.note(f"{asked.command} the runs of {spec.reminder_id}")
+        for run_id in self._run_ids(spec.reminder_id):
+            if asked.command == "retry":
+                if spec.is_open(self.world.clock()):  # otherwise it goes out when nobody looks any more
+                    await self.world.client.system.control.retry_failed(run_id)
+            else:
+                await self.world.client.system.control.ask(run_id, Command(asked.command))
+
+    def _run_ids(self, reminder_id: str | None = None) -> list[str]:
+        return [
+            data["runId"]
+            for path, data in self.world.truth.latest().items()
+            if path.startswith("runs/") and reminder_id in (None, data.get("reminderId"))
+        ]
 
     # --- happenings
 
@@ -193,9 +241,15 @@ class Play:
         for account in self._scenario.accounts:
             await self._credentials(account.account_id, "valid")
             await self._set_account(account.account_id, "active")
+        for spec in self._scenario.reminders:
+            if spec.fires_after is None:  # for ever, if nobody stops it
+                await world.client.system.runs.set_reminder_status(spec.reminder_id, ReminderStatus.PAUSED)
+                await world.client.system.waker.wake(lane_of_reminder(spec.reminder_id))
 
     async def _rest(self) -> bool:
         ends = self.world.clock() + LONGEST_REST
+        if any(spec.resumes for spec in self._scenario.reminders):
+            ends += RESUMES_WITHIN
         while self.world.clock() < ends:
             await asyncio.sleep(10)
             if not self._is_busy():
@@ -203,7 +257,15 @@ class Play:
             for account in self._scenario.accounts:  # a refusal that came late parks an account that was mended before
                 if self.world.truth.latest()[paths.account(account.account_id)]["status"] == "parked":
                     await self._set_account(account.account_id, "active")
+            await self._resume_runs()
         return False
+
+    async def _resume_runs(self) -> None:
+        """Nobody leaves a run paused for ever."""
+        for run_id in self._run_ids():
+            data = self.world.truth.latest()[paths.run(run_id)]
+            if data["status"] not in ENDED and (data["status"] == "paused" or data.get("requested") == "pause"):
+                await self.world.client.system.control.ask(run_id, Command.RESUME)
 
     def _is_busy(self) -> bool:
         """Anything that is still to be sent or settled, and anybody who is still at it."""
@@ -213,6 +275,8 @@ class Play:
             if path.startswith("lanes/") and (data["state"] != "idle" or data.get("nextDueAt") is not None):
                 return True
             if path.startswith("outbox/") and _is_open(data):
+                return True
+            if path.startswith("runs/") and data["status"] not in ENDED:
                 return True
         return False
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from multiprocessing import get_context
+from datetime import datetime, timedelta
+from multiprocessing import get_context, parent_process
 
 from emulator.simulation.checks import breaches
 from emulator.simulation.play import Play
@@ -15,7 +16,6 @@ from emulator.simulation.scenario import Scenario, draw
 from emulator.simulation.truth import Truth
 from emulator.virtual_time import SimulationError, run
 
-START = datetime(2026, 3, 1, tzinfo=UTC)
 TIME_LIMIT = timedelta(hours=6)
 SEEDS_A_TASK = 10
 
@@ -28,6 +28,7 @@ class Result:
     trace: tuple[str, ...] = ()
     """What happened, if one does not."""
     messages: int = 0
+    runs: int = 0
     attempts: int = 0
     crashes: int = 0
     virtual_seconds: float = 0.0
@@ -37,6 +38,7 @@ class Result:
 class Report:
     seeds: int = 0
     messages: int = 0
+    runs: int = 0
     attempts: int = 0
     crashes: int = 0
     virtual_seconds: float = 0.0
@@ -46,6 +48,7 @@ class Report:
     def add(self, result: Result) -> None:
         self.seeds += 1
         self.messages += result.messages
+        self.runs += result.runs
         self.attempts += result.attempts
         self.crashes += result.crashes
         self.virtual_seconds += result.virtual_seconds
@@ -57,7 +60,7 @@ def run_seed(seed: int) -> Result:
     scenario = draw(seed)
     seen: list[Result] = []
     try:
-        run(_main(scenario, seen), seed=seed, start=START, time_limit=TIME_LIMIT)
+        run(_main(scenario, seen), seed=seed, start=scenario.start, time_limit=TIME_LIMIT)
     except SimulationError as error:
         if not seen:
             seen.append(Result(seed, (f"{type(error).__name__}: {error}",)))
@@ -75,7 +78,8 @@ async def _main(scenario: Scenario, seen: list[Result]) -> None:
                 scenario.seed,
                 tuple(found),
                 tuple(trace(scenario, world.truth)) if found else (),
-                messages=len(scenario.messages),
+                messages=_documents(world.truth, "outbox/"),
+                runs=_documents(world.truth, "runs/"),
                 attempts=len(world.truth.attempts),
                 crashes=len(world.truth.dead),
                 virtual_seconds=world.loop.time(),
@@ -85,12 +89,16 @@ async def _main(scenario: Scenario, seen: list[Result]) -> None:
         await world.stop()
 
 
+def _documents(truth: Truth, prefix: str) -> int:
+    return sum(path.startswith(prefix) for path in truth.latest())
+
+
 def trace(scenario: Scenario, truth: Truth) -> Iterator[str]:
     """Line by line what happened, shortest form."""
     settings = scenario.settings.model_dump(exclude_defaults=True)
     yield f"troubles: {', '.join(sorted(scenario.troubles))}; {scenario.workers} workers; settings {settings}"
-    for account in scenario.accounts:
-        yield f"{account}"
+    for spec in (*scenario.accounts, *scenario.reminders):
+        yield f"{spec}"
     lines: list[tuple[datetime, str]] = [(at, f"-- {words}") for at, words in truth.notes]
     before: dict[str, dict[str, object]] = {}
     for change in truth.changes:
@@ -99,7 +107,7 @@ def trace(scenario: Scenario, truth: Truth) -> Iterator[str]:
         before[change.path] = new
         if not change.path.startswith("threads/") or "/messages/" in change.path:
             changed = {name: new.get(name) for name in sorted({*old, *new}) if old.get(name) != new.get(name)}
-            lines.append((change.at, f"{change.path} {_short(changed)}"))
+            lines.append((change.at, f"{change.path} {_short(changed, scenario.start)}"))
     lines += [
         (a.at, f"-> {a.process} sends {a.request_id} (claim {a.number} by {a.claimed_by})") for a in truth.attempts
     ]
@@ -108,10 +116,10 @@ def trace(scenario: Scenario, truth: Truth) -> Iterator[str]:
         for call in truth.calls
     ]
     for at, line in sorted(lines, key=lambda entry: entry[0]):
-        yield f"{(at - START).total_seconds():9.3f} {line}"
+        yield f"{(at - scenario.start).total_seconds():9.3f} {line}"
 
 
-def _short(fields: dict[str, object]) -> str:
+def _short(fields: dict[str, object], start: datetime) -> str:
     shown = []
     for name, value in sorted(fields.items()):
         text = str(value)
@@ -128,9 +136,9 @@ def _short(fields: dict[str, object]) -> str:
         ):
             continue
         if isinstance(value, datetime):
-            text = f"{(value - START).total_seconds():.3f}"
+            text = f"{(value - start).total_seconds():.3f}"
         elif isinstance(value, dict):
-            text = "{" + _short(value) + "}"
+            text = "{" + _short(value, start) + "}"
         shown.append(f"{name}={text}")
     return " ".join(shown)
 
@@ -164,4 +172,11 @@ def _results(first: int, count: int, jobs: int) -> Iterator[Result]:
 
 
 def _run_range(seeds: range) -> list[Result]:
-    return [run_seed(seed) for seed in seeds]
+    logging.disable(logging.CRITICAL)  # as in the process that asked
+    asker = parent_process()
+    results = []
+    for seed in seeds:
+        if asker is not None and not asker.is_alive():
+            raise SystemExit("whoever asked is gone")
+        results.append(run_seed(seed))
+    return results

@@ -7,16 +7,19 @@ together, and everything at once drowns them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
 from emulator.providers.faults import Faults
 from emulator.simulation.network import Luck
+from emulator.simulation.reminders import ReminderSpec, draw_reminders
 from worker.settings import Settings
 
 PROVIDERS = ("simulated", "simulated-idempotent", "simulated-mute")
+START = datetime(2026, 3, 1, tzinfo=UTC)
+"""Of a world without reminders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +91,8 @@ class Scenario:
     lasts: float
     faulty_conversations: bool = False
     troubles: frozenset[str] = field(default_factory=frozenset)
+    reminders: tuple[ReminderSpec, ...] = ()
+    start: datetime = START
 
 
 def draw(seed: int) -> Scenario:
@@ -95,10 +100,17 @@ def draw(seed: int) -> Scenario:
     troubles = frozenset(name for name in TROUBLES if random.random() < 0.4)
     lasts = random.choice((60.0, 150.0, 300.0))
     accounts = tuple(_account(random, number) for number in range(random.choice((1, 1, 2, 3))))
+    fan_out = draw_reminders(seed, tuple(account.account_id for account in accounts), troubles, lasts)
+    if fan_out is not None:
+        troubles -= fan_out.spared
+        paces = fan_out.per_minute
+        accounts = tuple(replace(one, per_minute=paces.get(one.account_id, one.per_minute)) for one in accounts)
     messages = tuple(_messages(random, accounts, troubles, lasts))
     happenings: list[Happening] = []
     for name in sorted(troubles):
         happenings += TROUBLES[name](random, accounts, lasts)
+    if fan_out is not None and fan_out.has_faulty_provider:
+        happenings += _provider_faults(random, accounts, lasts)
     return Scenario(
         seed=seed,
         settings=_settings(random),
@@ -113,6 +125,8 @@ def draw(seed: int) -> Scenario:
         lasts=lasts,
         faulty_conversations="inbound" in troubles and random.random() < 0.5,
         troubles=troubles,
+        reminders=() if fan_out is None else fan_out.reminders,
+        start=START if fan_out is None else fan_out.start,
     )
 
 

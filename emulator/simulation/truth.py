@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from emulator.firestore.engine import Change, Engine
@@ -36,6 +36,8 @@ class Attempt:
     request_id: str
     number: int
     claimed_by: str | None
+    skew: timedelta
+    """By how much the clock of its process was ahead."""
 
 
 class Truth:
@@ -65,7 +67,7 @@ class Truth:
     def note(self, words: str) -> None:
         self.notes.append((self._clock(), words))
 
-    def attempt(self, message: OutboxMessage, process: str) -> None:
+    def attempt(self, message: OutboxMessage, process: str, skew: timedelta) -> None:
         self.attempts.append(
             Attempt(
                 self._clock(),
@@ -75,6 +77,7 @@ class Truth:
                 message.request_id,
                 message.attempts,
                 message.claimed_by,
+                skew,
             )
         )
 

@@ -25,6 +25,7 @@ from google.events.cloud import firestore as firestore_events
 from emulator.firestore.emulator import FirestoreEmulator
 from emulator.firestore.triggers import TYPE_PREFIX, parse_trigger
 from emulator.outgoing import Answered, HttpCall, Sender
+from emulator.product import INDEXES
 from emulator.providers.core import ProviderCore
 from emulator.providers.record import Record
 from emulator.providers.webhooks import Webhooks
@@ -39,6 +40,8 @@ from worker.domain.outcome import Outcome, Sent
 from worker.errors import StoreUnavailable
 from worker.inbound.debounce import OnConversation, nobody_listens
 from worker.lane.engine import NotHeld
+from worker.media.shelf import Shelf
+from worker.outbox.late_receipts import RECEIPT_TASK, parse_batch
 from worker.providers.credentials import FixedCredentials
 from worker.providers.parts import PartJitter
 from worker.providers.registry import Providers, ProviderSettings, providers
@@ -46,7 +49,7 @@ from worker.settings import Settings
 from worker.store.lanes import LaneRef
 from worker.store.values import from_fields
 from worker.wake.tasks import CloudTasks
-from worker.wiring import System, assemble
+from worker.wiring import System, assemble, media_desk
 
 SECRET = "simulated-webhook-secret"
 _CREDENTIALS = FixedCredentials({"*": {"token": "t", "webhookSecret": SECRET}})
@@ -76,6 +79,7 @@ class World:
         functions: int = 1,
         draw_skew: Callable[[], timedelta] = timedelta,
         on_conversation: OnConversation = nobody_listens,
+        shelf: Shelf | None = None,
     ) -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualTimeLoop), "the world runs on virtual time"
@@ -88,9 +92,13 @@ class World:
         """The true time, which nobody in it knows exactly."""
         self.draw_skew = draw_skew
         self._on_conversation = on_conversation
+        self._shelf = shelf
         self._names = 0
         self.firestore = FirestoreEmulator(
-            clock=self.clock, functions="functions", send=self.network.lossy(self.network.sender(self._event))
+            clock=self.clock,
+            indexes=INDEXES,
+            functions="functions",
+            send=self.network.lossy(self.network.sender(self._event)),
         )
         trigger = parse_trigger(settings.project, "on_outbox_created", _TRIGGER)
         self.firestore.triggers.register(trigger, _TRIGGER)
@@ -136,21 +144,26 @@ class World:
         clock = VirtualClock(self.loop, skew=self.draw_skew() if kind == "worker" else timedelta())
         random = Random(self.random.random())
         carried = None if kind == "client" else self.network.wire()
+        client = self._client(carried)
+        desk = process.context.run(
+            media_desk, self.settings, self._shelf, client=client, owner=process.name, clock=clock, random=random
+        )
         registry = providers(
             ProviderSettings(
                 simulated_url="http://provider",
                 part_jitter=PartJitter(shortest=timedelta(milliseconds=200), longest=timedelta(milliseconds=500)),
             ),
             credentials=_CREDENTIALS,
+            media=desk,
             transport=self.transport,
             random=random,
         )
         system = process.context.run(
             assemble,
             self.settings,
-            client=self._client(carried),
+            client=client,
             tasks=CloudTasks.over(self._channel(self.tasks.service, carried), self.settings, clock),
-            providers=_Watched(registry, self.truth, process.name),
+            providers=_Watched(registry, self.truth, process.name, clock),
             owner=process.name,
             clock=clock,
             random=random,
@@ -189,6 +202,8 @@ class World:
     async def _task(self, call: HttpCall) -> Answered:
         body = json.loads(call.body)
         machine = self._any(self.workers)
+        if call.url.endswith(RECEIPT_TASK):
+            return await machine.process.serve(_late(machine.system, body))
         is_retry = call.headers["X-CloudTasks-TaskRetryCount"] != "0"
         return await machine.process.serve(_run_lane(machine.system, LaneRef(body["kind"], body["key"]), is_retry))
 
@@ -225,6 +240,14 @@ async def _run_lane(system: System, ref: LaneRef, is_retry: bool) -> Answered:
     return Answered(200)
 
 
+async def _late(system: System, body: dict[str, Any]) -> Answered:
+    try:
+        await system.late_receipts.run(parse_batch(body))
+    except StoreUnavailable:
+        return Answered(503)
+    return Answered(200)
+
+
 async def _created(system: System, request_id: str, fields: dict[str, Any]) -> Answered:
     await system.trigger.created(request_id, fields)
     return Answered(204)
@@ -249,16 +272,17 @@ class _NoTokens:
 class _Watched(Providers):
     """The providers, and a note of each attempt that begins."""
 
-    def __init__(self, registry: Providers, truth: Truth, process: str) -> None:
+    def __init__(self, registry: Providers, truth: Truth, process: str, clock: VirtualClock) -> None:
         self._registry = registry
         self._truth = truth
         self._process_name = process
+        self._clock = clock
 
     def __getitem__(self, name: str) -> Any:
         return self._registry[name]
 
     async def send(self, name: str, message: OutboxMessage, *, limit: timedelta) -> Outcome:
-        self._truth.attempt(message, self._process_name)
+        self._truth.attempt(message, self._process_name, self._clock.skew)
         outcome = await self._registry.send(name, message, limit=limit)
         if isinstance(outcome, Sent):
             self._truth.accepted.append((self._process_name, message.request_id))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 
@@ -15,8 +16,8 @@ async def test_g_three_workers_share_the_accounts_and_send_everything_once(world
     await world.faults({"latencyMs": 40})
     async with world.more_workers(2):
         with world.claimants(*accounts) as workers:
-            for account_id in accounts:
-                await world.send_many(account_id, 12, threads=6)
+            # At once: one after the other they may all reach the worker whose connection is open.
+            await asyncio.gather(*(world.send_many(account_id, 12, threads=6) for account_id in accounts))
             ended = await world.all_end(*accounts)
     assert {one["status"] for one in ended} == {"sent"}
     assert len(workers) >= 2, f"only {workers} claimed anything"

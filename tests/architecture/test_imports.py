@@ -27,7 +27,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"worker.settings", "worker.errors", "worker.log", "worker.metrics", "worker.clock", "worker.auth"}),
     frozenset({"worker.store", "worker.wake", "worker.providers"}),
     frozenset({"worker.lane"}),
-    frozenset({"worker.outbox", "worker.inbound", "worker.runs", "worker.sessions", "worker.audit"}),
+    frozenset({"worker.outbox", "worker.inbound", "worker.runs", "worker.sessions", "worker.media", "worker.audit"}),
     frozenset({"worker.wiring"}),
     frozenset({"functions", "worker.app", "worker.serve", "worker.cli", "emulator.simulation"}),
 )

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tests.conformance.backends import Backend, Place, outcome
 from tests.conformance.wire import CONVERSATIONS, REQUESTS, Proto, query
 
-CASES = int(os.environ.get("OUTBOX_DIFFERENTIAL_CASES", "1000")) // 10
+CASES = int(os.environ.get("OUTBOX_DIFFERENTIAL_CASES", "300")) // 10
 FAILURES = {"INTERNAL", "UNKNOWN", "DATA_LOSS", "UNAVAILABLE", "DEADLINE_EXCEEDED"}
 MOST_DEPTH = 5
 

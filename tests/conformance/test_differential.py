@@ -22,7 +22,7 @@ from tests.conformance.runner import Runner
 from tests.conformance.tally import Tally
 from tests.conformance.universe import cases
 
-CASES = int(os.environ.get("OUTBOX_DIFFERENTIAL_CASES", "1000"))
+CASES = int(os.environ.get("OUTBOX_DIFFERENTIAL_CASES", "300"))
 
 
 @pytest.mark.timeout(120 + CASES)

@@ -14,7 +14,7 @@ from tests.conformance.runner import Runner
 from tests.conformance.universe import watches
 from tests.conformance.wire import fields_of, set_, shown
 
-CASES = int(os.environ.get("OUTBOX_DIFFERENTIAL_CASES", "1000")) // 10
+CASES = int(os.environ.get("OUTBOX_DIFFERENTIAL_CASES", "300")) // 10
 WATCHED, MARKER = 2, 4
 
 

@@ -439,3 +439,18 @@ def test_many_messages_for_one_time_go_in_the_order_of_their_making_over_pages(p
         return names
 
     simulate(body, settings=Settings(claim_page=3))
+
+
+def test_a_message_that_comes_while_a_slow_call_is_in_flight_does_not_wait_for_it() -> None:
+    async def body(calm: Calm) -> float:
+        await calm.account()
+        calm.world.provider.faults = Faults(latencyMs=8_000)
+        await calm.send("request-slow", to="+491")
+        await calm.until(lambda: bool(calm.order_of_calls()))
+        await asyncio.sleep(1)
+        written = calm.seconds(calm.world.clock())
+        await calm.send("request-next", to="+492")
+        await calm.until(lambda: "request-next" in calm.order_of_calls())
+        return calm.sent_at("request-next") - written
+
+    assert simulate(body) < 2.5

@@ -42,6 +42,8 @@ def apply(event: Event, to: OutboxMessage) -> OutboxMessage:
             return to.in_doubt(resolve_at=at(120), error=ERROR, failures=1)
         case Event.REDRIVE:
             return to.redriven(at=NOW)
+        case Event.DEFER:
+            return to.deferred(to=at(60), send_by=at(120))
 
 
 @pytest.mark.parametrize(("status", "event"), list(product(OutboxStatus, Event)))

@@ -281,3 +281,12 @@ def test_two_hundred_messages_take_five_minutes_with_or_without_clean_restarts(r
         stored = given_back(mine.block.until, mine.block)
     assert_within(of, gone)
     assert gone[-1] - gone[0] == s(1.5 * 199)
+
+
+@pytest.mark.parametrize("interval", [1.5, 30, 60, 90, 3600])
+def test_a_reservation_has_room_for_a_send_although_writing_it_takes_time(interval: float) -> None:
+    """Also where one send's share is as long as the lease."""
+    block = reserve_through(cap(interval), None, now=NOW, through=at(60))
+    a_while_later = at(min(interval, 20))
+    held = Gate(scope=Scope.ACCOUNT, cap=cap(interval), block=block)
+    assert held.room(a_while_later) == 1

@@ -85,8 +85,11 @@ def test_fields_of_others_are_left_alone() -> None:
             {"accountId": "a__b", "threadId": "a__b__491701234567"},
             "accountId 'a__b' contains two underscores in a row.",
         ),
-        ({"to": ""}, "to is '', which must be non-empty and without slashes or blanks."),
-        ({"to": "../secret"}, "to is '../secret', which must be non-empty and without slashes or blanks."),
+        ({"to": ""}, "to is '', which must be non-empty, without slashes or blanks, and with no underscore in front."),
+        (
+            {"to": "../secret"},
+            "to is '../secret', which must be non-empty, without slashes or blanks, and with no underscore in front.",
+        ),
         ({"parts": []}, "parts is empty; a message has 1 to 10 parts."),
         ({"parts": "hello"}, "parts is 'hello': input should be a valid list."),
         ({"parts": [{"type": "text", "text": "x"}] * 11}, "parts has too many entries; a message has 1 to 10 parts."),

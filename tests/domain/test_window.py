@@ -68,7 +68,7 @@ def test_hours_that_are_no_window_are_refused(start: int, end: int) -> None:
         window(start, end, "UTC")
 
 
-# Five zones and their changes of clock in 2026: the day and its length; and a zone without any.
+# Zones and their changes of clock in 2026: the day and its length; zones without any; and one that skipped a date.
 CHANGES = [
     ("America/New_York", (2026, 3, 8), 23),
     ("America/New_York", (2026, 11, 1), 25),
@@ -80,7 +80,13 @@ CHANGES = [
     ("America/Santiago", (2026, 4, 4), 25),  # and goes back at midnight: the day has two hours called 23
     ("Africa/Casablanca", (2026, 3, 22), 23),  # the year's changes follow Ramadan
     ("Africa/Casablanca", (2026, 2, 15), 25),
+    ("Pacific/Chatham", (2026, 9, 27), 23),  # 12 hours and 45 minutes from Greenwich, in the south
+    ("Pacific/Chatham", (2026, 4, 5), 25),
+    ("Pacific/Apia", (2011, 12, 29), 24),  # the next midnight is that of the 31st
+    ("Pacific/Apia", (2011, 12, 31), 24),
     ("Asia/Kuala_Lumpur", (2026, 3, 29), 24),
+    ("Asia/Kathmandu", (2026, 3, 29), 24),
+    ("Europe/Berlin", (2026, 6, 10), 24),
 ]
 
 
@@ -132,6 +138,36 @@ def test_an_hour_that_comes_twice_begins_the_first_time_and_ends_after_the_secon
     first = local("Europe/Berlin", 2026, 10, 25, 2)
     assert next_open(of, first - MINUTE) == first
     assert window_end_at(of, first) == first + timedelta(hours=2)
+
+
+@pytest.mark.parametrize(
+    ("zone", "opens_on", "closes_on", "hours"),
+    [
+        ("Europe/Berlin", (2026, 6, 10), (2026, 6, 11), 8),
+        ("Europe/Berlin", (2026, 3, 28), (2026, 3, 29), 7),
+        ("Europe/Berlin", (2026, 10, 24), (2026, 10, 25), 9),
+        ("America/Santiago", (2026, 9, 5), (2026, 9, 6), 7),
+        ("America/Santiago", (2026, 4, 4), (2026, 4, 5), 9),
+        ("Australia/Lord_Howe", (2026, 10, 3), (2026, 10, 4), 7.5),
+        ("Australia/Lord_Howe", (2026, 4, 4), (2026, 4, 5), 8.5),
+        ("Pacific/Chatham", (2026, 9, 26), (2026, 9, 27), 7),
+        ("Asia/Kathmandu", (2026, 3, 28), (2026, 3, 29), 8),
+        ("Pacific/Apia", (2011, 12, 29), (2011, 12, 31), 8),
+    ],
+)
+def test_a_night_window_opens_and_closes_at_its_hours_however_long_the_night(
+    zone: str, opens_on: tuple[int, int, int], closes_on: tuple[int, int, int], hours: float
+) -> None:
+    night = window(22, 6, zone)
+    opens = next_open(night, local(zone, *opens_on, 12))
+    assert opens == local(zone, *opens_on, 22)
+    closes = window_end_at(night, opens)
+    assert closes == local(zone, *closes_on, 6)
+    assert closes - opens == timedelta(hours=hours)
+    midway = opens + (closes - opens) / 2
+    assert window_end_at(night, midway) == closes
+    assert is_open(night, midway)
+    assert next_open(night, closes) == local(zone, *closes_on, 22)
 
 
 hours = st.tuples(st.integers(0, 23), st.integers(1, 24)).filter(lambda pair: pair[0] != pair[1])

@@ -18,7 +18,13 @@ from emulator.providers.faults import parse_faults
 from emulator.providers.simulator import DEFAULT_SECRET, ProviderSimulator
 from worker.domain.message import OutboxMessage, Part, TextPart
 from worker.domain.outcome import Outcome
-from worker.providers.credentials import WEBHOOK_SECRET, Credentials, CredentialsUnavailable, FixedCredentials
+from worker.providers.credentials import (
+    WEBHOOK_SECRET,
+    CredentialResolver,
+    Credentials,
+    CredentialsUnavailable,
+    FixedCredentials,
+)
 from worker.providers.parts import PartJitter
 from worker.providers.protocol import WebhookEvent
 from worker.providers.registry import Providers, ProviderSettings, Received, providers
@@ -59,7 +65,7 @@ def providers_at(url: str, transport: httpx.AsyncBaseTransport | None = None) ->
     return providers(settings, credentials=CREDENTIALS, transport=transport, random=Random(1))
 
 
-class OutOfReach:
+class OutOfReach(CredentialResolver):
     async def resolve(self, account_id: str) -> Credentials:
         raise CredentialsUnavailable("the secret store does not answer")
 

@@ -30,6 +30,7 @@ from worker.domain.outcome import (
 )
 from worker.providers.credentials import FixedCredentials
 from worker.providers.registry import Providers, ProviderSettings, providers
+from worker.providers.simulated import CAPABILITIES
 
 
 @dataclass
@@ -315,7 +316,7 @@ async def test_an_account_without_a_token_or_with_an_unknown_provider_is_an_auth
 
 async def test_the_three_names_reach_each_branch_of_the_unknown_outcome() -> None:
     adapters = providers_at("http://provider.test")
-    promises = {name: adapters[name].profile.capability for name in adapters.names}
+    promises = {name: adapters[name].profile.capability for name in CAPABILITIES}
     assert {name: (it.resend_safe, it.echoes_request_id) for name, it in promises.items()} == {
         "simulated": (False, True),
         "simulated-idempotent": (True, True),

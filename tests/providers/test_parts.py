@@ -18,6 +18,7 @@ from worker.domain.outcome import (
     ErrorCode,
     NotConnected,
     Outcome,
+    Postponed,
     Rejected,
     Retryable,
     Scope,
@@ -71,7 +72,7 @@ class Adapter:
 async def test_all_parts_are_sent_in_order_and_the_last_ones_id_is_kept() -> None:
     adapter = Adapter()
     sender = PartSender(jitter=PartJitter(), random=Random(1), sleep=lambda _: asyncio.sleep(0))
-    outcome = await sender.send(message(parts=THREE), profile(), adapter, limit=LIMIT)
+    outcome = await sender.send(message(parts=THREE), "any", profile(), adapter, limit=LIMIT)
     assert outcome == Sent(provider_message_id="id-2")
     assert [one.part for one in adapter.sent] == list(THREE)
     assert [one.correlation for one in adapter.sent] == [
@@ -88,7 +89,7 @@ def test_the_pause_between_parts_is_drawn_between_200_and_500_ms(draw: float, pa
     adapter = Adapter()
 
     async def story() -> None:
-        await adapter.sender(Drawn()).send(message(parts=THREE), profile(), adapter, limit=LIMIT)
+        await adapter.sender(Drawn()).send(message(parts=THREE), "any", profile(), adapter, limit=LIMIT)
 
     virtual_time.run(story(), seed=1, start=START)
     assert adapter.naps == pytest.approx([pause, pause])
@@ -96,7 +97,7 @@ def test_the_pause_between_parts_is_drawn_between_200_and_500_ms(draw: float, pa
 
 async def test_a_message_of_one_part_is_not_paused() -> None:
     adapter = Adapter()
-    await adapter.sender().send(message(), profile(), adapter, limit=LIMIT)
+    await adapter.sender().send(message(), "any", profile(), adapter, limit=LIMIT)
     assert adapter.naps == []
 
 
@@ -118,7 +119,8 @@ def test_the_first_part_that_is_not_accepted_ends_the_attempt_and_the_accepted_o
     adapter = Adapter({2: make(0)})
 
     async def story() -> Outcome:
-        return await adapter.sender().send(message(parts=THREE, parts_sent=already), profile(), adapter, limit=LIMIT)
+        letter = message(parts=THREE, parts_sent=already)
+        return await adapter.sender().send(letter, "any", profile(), adapter, limit=LIMIT)
 
     assert virtual_time.run(story(), seed=1, start=START) == make(2 - already)
     assert [one.correlation.part for one in adapter.sent] == list(range(already, 3))
@@ -126,7 +128,7 @@ def test_the_first_part_that_is_not_accepted_ends_the_attempt_and_the_accepted_o
 
 async def test_an_adapter_that_breaks_leaves_its_part_in_doubt() -> None:
     adapter = Adapter({0: KeyError("bug")})
-    outcome = await adapter.sender().send(message(), profile(), adapter, limit=LIMIT)
+    outcome = await adapter.sender().send(message(), "any", profile(), adapter, limit=LIMIT)
     assert outcome == Unknown(detail="the adapter failed (KeyError)")
 
 
@@ -135,7 +137,7 @@ async def test_a_part_that_the_provider_does_not_take_is_rejected_before_anythin
     media = MediaPart(type="media", mediaId="m", mimeType="image/png")
     template = TemplatePart(type="template", name="n", language="en", params=())
     letter = message(parts=(text(), media, template))
-    outcome = await adapter.sender().send(letter, profile(frozenset({"text"})), adapter, limit=LIMIT)
+    outcome = await adapter.sender().send(letter, "any", profile(frozenset({"text"})), adapter, limit=LIMIT)
     assert isinstance(outcome, Rejected)
     assert outcome.code is ErrorCode.INVALID_MESSAGE
     assert "takes no media and no template" in outcome.detail
@@ -144,7 +146,7 @@ async def test_a_part_that_the_provider_does_not_take_is_rejected_before_anythin
 
 async def test_a_message_whose_parts_are_all_sent_makes_no_call() -> None:
     adapter = Adapter()
-    outcome = await adapter.sender().send(message(parts=THREE, parts_sent=3), profile(), adapter, limit=LIMIT)
+    outcome = await adapter.sender().send(message(parts=THREE, parts_sent=3), "any", profile(), adapter, limit=LIMIT)
     assert outcome == Sent(provider_message_id="")
     assert adapter.sent == []
 
@@ -153,10 +155,10 @@ def test_no_part_is_begun_in_the_second_half_of_the_limit() -> None:
     adapter = Adapter(takes_seconds=6)
 
     async def story() -> Outcome:
-        return await adapter.sender().send(message(parts=THREE), profile(), adapter, limit=LIMIT)
+        return await adapter.sender().send(message(parts=THREE), "any", profile(), adapter, limit=LIMIT)
 
     outcome = virtual_time.run(story(), seed=1, start=START)
-    assert isinstance(outcome, Retryable)
+    assert isinstance(outcome, Postponed)
     assert (outcome.retry_after, outcome.parts_sent) == (timedelta(0), 2)
     assert adapter.sent[0].limit == LIMIT
     assert LIMIT / 2 <= adapter.sent[1].limit <= LIMIT - timedelta(seconds=6)

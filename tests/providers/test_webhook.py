@@ -21,8 +21,8 @@ from worker.domain.message import MediaPart, MessageStatus
 from worker.domain.outcome import ErrorCode, Sent, Unknown
 from worker.domain.receipt import Advance, Arrived, Bounced, Progress, ShownMessage, apply
 from worker.providers.correlation import Correlation
+from worker.providers.event_envelope import MAX_EVENTS, events_in
 from worker.providers.protocol import InboundMessage, PartReceipt, SessionChanged, Unrecognised, WebhookEvent
-from worker.providers.simulated_webhook import MAX_EVENTS, events_in
 
 
 def receipts(events: list[WebhookEvent]) -> list[PartReceipt]:

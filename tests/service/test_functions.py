@@ -224,7 +224,8 @@ async def test_a_webhook_that_is_too_large_is_refused_before_it_is_read_to_its_e
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", "/simulated/shop", 405),
+        ("GET", "/simulated/shop", 403),
+        ("HEAD", "/simulated/shop", 405),
         ("PUT", "/simulated/shop", 405),
         ("POST", "/", 404),
         ("POST", "/simulated", 404),

@@ -5,6 +5,7 @@ Each mutation replaces one function of the production code by one that lacks the
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -19,11 +20,15 @@ from worker.domain.account import OnUncertain
 from worker.domain.attempt import Verdict
 from worker.domain.lane import Lane
 from worker.domain.message import MessageStatus, OutboxMessage
+from worker.domain.run import Run
 from worker.lane.session import Session
 from worker.lane.waking import Waker
 from worker.outbox import complete, drain, sweep
 from worker.outbox.claim import Candidates
 from worker.outbox.pace import Pace
+from worker.runs import expand
+from worker.runs.clear import Clear, MayGoOn
+from worker.runs.summary import Summary
 from worker.store import messages
 from worker.store.gateway import WriteOp, update
 from worker.store.messages import MessageStore, Stored
@@ -95,7 +100,8 @@ def no_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def resend_without_being_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drain.Drain, "_policy", lambda self: attempt.Policy(on_uncertain=OnUncertain.RESEND))
+    resend = attempt.Policy(on_uncertain=OnUncertain.RESEND)
+    monkeypatch.setattr(drain, "_policy", lambda account, settings: resend)
 
 
 def receipts_that_go_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,6 +138,45 @@ def claims_made_from_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Candidates, "forget", lambda self: None)
 
 
+def a_run_that_ends_without_looking(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nothing_is_open(self: Summary, run: Run) -> bool:
+        return False
+
+    monkeypatch.setattr(Summary, "is_open", nothing_is_open)
+
+
+def no_look_at_the_window_when_claiming(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (claim, drain):
+        monkeypatch.setattr(module, "lateness", lambda *args, **kwargs: None)
+
+
+def no_wait_for_the_window_to_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expand, "_start", lambda run, now: now)
+
+
+def documents_named_by_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not by their target."""
+    places = itertools.count()
+    monkeypatch.setattr(expand, "request_id_of", lambda run_id, target_id: f"{run_id}-{next(places):08}")
+
+
+def a_pause_in_name_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nothing(self: Clear, run: Run, may_go_on: MayGoOn) -> bool:
+        return True
+
+    async def nothing_in_sight(self: Summary, run: Run) -> bool:
+        return False
+
+    real = MessageStore.is_in_sight
+
+    async def is_open(self: Summary, run: Run) -> bool:
+        return await real(self.messages, run.run_id)
+
+    monkeypatch.setattr(Clear, "park", nothing)
+    monkeypatch.setattr(Summary, "is_in_sight", nothing_in_sight)
+    monkeypatch.setattr(Summary, "is_open", is_open)
+
+
 MUTATIONS: dict[str, tuple[Patch, Sequence[str]]] = {
     "without the fence on completions": (no_fence_on_completions, ("regress", "twice", "calls")),
     "without the precondition on claims": (no_precondition_on_claims, ("calls", "regress", "twice")),
@@ -147,6 +192,11 @@ MUTATIONS: dict[str, tuple[Patch, Sequence[str]]] = {
     "without waiting for the thread": (a_thread_that_goes_all_at_once, ("order",)),
     "without reruns": (no_rerun, ("lost",)),
     "without tasks": (no_task_after_a_release, ("lost",)),
+    "with runs that end without looking": (a_run_that_ends_without_looking, ("counts",)),
+    "without the window's end at the claim": (no_look_at_the_window_when_claiming, ("window",)),
+    "without waiting for the window to open": (no_wait_for_the_window_to_open, ("window",)),
+    "with targets that are not known again": (documents_named_by_place, ("target",)),
+    "with a pause in name only": (a_pause_in_name_only, ("paused",)),
 }
 
 

@@ -33,6 +33,7 @@ def test_the_worlds_are_as_hostile_as_they_should_be() -> None:
     assert report.messages > 50
     assert report.attempts > report.messages / 2
     assert report.crashes > 0
+    assert report.runs > 5
 
 
 def test_a_seed_gives_the_same_run_again() -> None:

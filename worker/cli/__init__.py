@@ -27,10 +27,14 @@ def app(words: Sequence[str]) -> typer.Typer:
     )
     local.register(commands)
     if not words or words[0] not in RUNS_HERE:
-        from worker.cli import messages, operate
+        from worker.cli import accounts, media, messages, operate, reminders, runs
 
         messages.register(commands)
         operate.register(commands)
+        accounts.register(commands)
+        media.register(commands)
+        reminders.register(commands)
+        runs.register(commands)
     return commands
 
 

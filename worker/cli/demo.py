@@ -38,7 +38,10 @@ RECIPIENTS = 40
 WRITERS = 20
 GIVE_UP_SECONDS = 55.0
 LOOK_SECONDS = 0.5
+LOOK_AT = 100
+"""Messages, in one request."""
 ENDS = ("sent", "failed", "skipped", "cancelled")
+SHOWN_ENDS = ("read", "failed", "skipped", "cancelled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,7 @@ async def _run(
                 for n in range(accounts)
             ]
         )
+        looks = _Shown(messages, accounts)
         started = time.monotonic()
         writing = asyncio.create_task(_write(system, messages, accounts))
         with Progress(
@@ -135,7 +139,7 @@ async def _run(
         ) as progress:
             bars = {name: progress.add_task(name, total=messages) for name in ("sent", "delivered", "read")}
             while True:
-                statuses, shown = await _counts(system.gateway)
+                statuses, shown = await _statuses(system.gateway), await looks.counts(system.gateway)
                 ended = sum(statuses[status] for status in ENDS)
                 reached = {"read": shown["read"], "delivered": shown["delivered"] + shown["read"]}
                 reached["sent"] = statuses["sent"]
@@ -159,24 +163,52 @@ async def _write(system: System, messages: int, accounts: int) -> None:
 
     async def client() -> None:
         for n in numbers:
-            account = _account(n % accounts)
-            to = f"+4915{n // accounts % RECIPIENTS:08d}"
-            parts = [{"type": "text", "text": f"hello, this is message {n}"}]
-            await system.enqueue(
-                NewMessage(request_id=f"demo-{n:08d}", account_id=account, to=to, parts=parts, created_by="demo")
-            )
+            await system.enqueue(_message(n, accounts))
 
     await asyncio.gather(*(client() for _ in range(WRITERS)))
 
 
-async def _counts(gateway: Gateway) -> tuple[Counter[str], Counter[str]]:
-    async def count(collection: str, status: str) -> int:
-        group = collection == paths.MESSAGES
-        return await gateway.count(Find(collection=collection, where=(("status", "==", status),), group=group))
+def _message(n: int, accounts: int) -> NewMessage:
+    return NewMessage(
+        request_id=f"demo-{n:08d}",
+        account_id=_account(n % accounts),
+        to=f"+4915{n // accounts % RECIPIENTS:08d}",
+        parts=[{"type": "text", "text": f"hello, this is message {n}"}],
+        created_by="demo",
+    )
 
-    statuses = Counter({status: await count(paths.OUTBOX, status) for status in ENDS})
-    shown = Counter({status: await count(paths.MESSAGES, status) for status in ("delivered", "read")})
-    return statuses, shown
+
+async def _statuses(gateway: Gateway) -> Counter[str]:
+    async def count(status: str) -> int:
+        return await gateway.count(Find(collection=paths.OUTBOX, where=(("status", "==", status),)))
+
+    return Counter({status: await count(status) for status in ENDS})
+
+
+class _Shown:
+    """How far people see the messages. A count over all threads would need an index that nobody else needs; so the
+    messages are read, those first that were written first, and each no more once it cannot change."""
+
+    def __init__(self, messages: int, accounts: int) -> None:
+        wanted = (_message(n, accounts) for n in range(messages))
+        self._open = [paths.message(one.thread_id, one.request_id) for one in wanted]
+        self._ended = Counter[str]()
+
+    async def counts(self, gateway: Gateway) -> Counter[str]:
+        looked, still, seen = 0, list[str](), Counter[str]()
+        while looked < len(self._open):
+            page = self._open[looked : looked + LOOK_AT]
+            looked += len(page)
+            found = await gateway.get_all(page)
+            shown = {path: str(found[path].data.get("status")) if path in found else "" for path in page}
+            unended = [path for path in page if shown[path] not in SHOWN_ENDS]
+            still += unended
+            seen.update(shown[path] for path in unended)
+            self._ended.update(shown[path] for path in page if shown[path] in SHOWN_ENDS)
+            if len(unended) == len(page):  # those behind it are hardly further
+                break
+        self._open[:looked] = still
+        return self._ended + seen
 
 
 def _account(n: int) -> str:

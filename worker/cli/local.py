@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -90,10 +91,15 @@ def dev(
     functions_port: Port = 8081,
     worker_port: Port = 8082,
     provider_port: Port = 8083,
+    page_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="The chat page, with --official; 0 takes a free one.")
+    ] = 8084,
     data: Annotated[
         Path | None, typer.Option(file_okay=False, help="Keep everything in this directory. Without it: in memory.")
     ] = None,
-    indexes: Annotated[Path | None, typer.Option(help="A firestore.indexes.json to hold queries to.")] = None,
+    indexes: Annotated[
+        Path | None, typer.Option(help="A firestore.indexes.json to hold queries to, in place of the product's own.")
+    ] = None,
     official: Annotated[bool, typer.Option("--official", help="Google's Firestore emulator instead of ours.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -101,16 +107,19 @@ def dev(
     from emulator.dev import DevSettings, DevStack
     from emulator.official import EmulatorFailed, EmulatorMissing
     from emulator.processes import ProcessFailed
+    from emulator.product import INDEXES
     from emulator.stack import CannotStart
 
+    no_page = _why_no_page(official)
     settings = DevSettings(
         firestore_port=firestore_port,
         tasks_port=tasks_port,
         functions_port=functions_port,
         worker_port=worker_port,
         provider_port=provider_port,
+        page_port=None if no_page else page_port,
         data=data,
-        indexes=indexes,
+        indexes=indexes or INDEXES,
         official=official,
     )
 
@@ -124,7 +133,10 @@ def dev(
                 "functions": f"http://127.0.0.1:{stack.ports['functions']}",
                 "worker": stack.worker_url,
                 "provider": stack.provider_url,
+                **({"page": stack.page_url} if stack.page_url else {}),
             }
+            if no_page:
+                print(f"outbox: {no_page}", file=sys.stderr)
             _announce(addresses, as_json)
             await stop.wait()
 
@@ -189,6 +201,14 @@ def sim(
 
     if not simulate(first=seed or 0, count=1 if seed is not None else seeds, jobs=jobs, as_json=as_json):
         raise typer.Exit(1)
+
+
+def _why_no_page(official: bool) -> str | None:
+    if not official:
+        return "the chat page needs Google's Firestore emulator: outbox dev --official"
+    from emulator.chat_page import missing
+
+    return missing()
 
 
 def _announce(addresses: dict[str, str], as_json: bool) -> None:

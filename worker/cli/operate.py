@@ -9,6 +9,7 @@ import typer
 from worker.cli.say import Json, console, fail, show_json, show_table
 from worker.cli.system import with_system
 from worker.domain.account import AccountStatus
+from worker.domain.lane import LaneState
 from worker.outbox.trigger import lane_of
 from worker.wiring import System
 
@@ -52,9 +53,13 @@ async def _resumed_lane(system: System, account: str) -> None:
     ref = lane_of(account)
     while True:
         stored = await system.lanes.read(ref)
-        if await system.lanes.write(ref, stored.lane.resumed(now=system.clock()), stored) is not None:
+        lane = stored.lane.resumed(now=system.clock())
+        if await system.lanes.write(ref, lane, stored) is not None:
             break
-    await system.waker.wake(ref)
+    if lane.state is LaneState.READY:
+        await system.waker.enqueue(ref, lane.ready_at or system.clock())  # the task it has comes at the pause's end
+    else:
+        await system.waker.wake(ref)
 
 
 def lanes(as_json: Json = False) -> None:

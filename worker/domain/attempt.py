@@ -22,6 +22,7 @@ from typing import assert_never
 
 from worker.domain.account import OnUncertain
 from worker.domain.backoff import DEFAULT_BACKOFF, Backoff
+from worker.domain.deadline import Deferred, TooLate, lateness
 from worker.domain.message import OutboxMessage
 from worker.domain.outcome import (
     AuthFailed,
@@ -30,6 +31,7 @@ from worker.domain.outcome import (
     ErrorCode,
     NotConnected,
     Outcome,
+    Postponed,
     Rejected,
     Retryable,
     Scope,
@@ -70,7 +72,7 @@ class ThrottleApp:
 
 @dataclass(frozen=True, slots=True)
 class PauseLane:
-    """The session is down: nothing before `until`. The rate is not to blame."""
+    """The session is down: nothing before `until`, or before it is up again. The rate is not to blame."""
 
     until: datetime
 
@@ -100,6 +102,8 @@ class RetryAt:
     message: OutboxMessage
     at: datetime
     effects: tuple[Effect, ...] = ()
+    is_deferred: bool = False
+    """To the next opening of its run's window. The thread does not wait for that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,10 +156,14 @@ def decide(
         case NotConnected():
             at = now + policy.backoff.delay(message.attempts, jitter=jitter, retry_after=outcome.retry_after)
             error = _error(ErrorCode.NOT_CONNECTED, outcome.detail, now)
-            return _wait(message, at, error, now, outcome.parts_sent, (PauseLane(at),))
+            # It waits for the lane, and for no time of its own: the lane may go on before the pause is over.
+            return _wait(message, now, error, now, outcome.parts_sent, (PauseLane(at),))
         case AuthFailed():
             error = _error(ErrorCode.AUTH, outcome.detail, now)
             return _wait(message, now, error, now, outcome.parts_sent, (ParkAccount(error),))
+        case Postponed():
+            error = _error(outcome.code, outcome.detail, now)
+            return _wait(message, now + outcome.retry_after, error, now, outcome.parts_sent, ())
         case Retryable():
             return _failure(message, outcome, policy, now, jitter)
         case Rejected():
@@ -206,15 +214,25 @@ def _wait(
     effects: tuple[Effect, ...],
     failures: int | None = None,
 ) -> RetryAt | MarkSkipped | MarkFailed:
-    """Back to the queue for `at`, or skipped if that is too late. `failures` stays unless given."""
-    if message.send_by is not None and at > message.send_by:
-        late = _error(ErrorCode.DEADLINE_PASSED, f"no attempt is possible in time; last: {error.message}", now)
-        if message.maybe_sent:
-            return _given_up(message, late, parts_sent, effects)
-        return MarkSkipped(message=message.skipped(late, parts_sent=parts_sent), effects=effects)
+    """Back to the queue for `at`; for its window's next opening, or skipped, if that is too late. `failures` stays
+    unless given."""
     failures = message.failures if failures is None else failures
-    again = message.requeued(at=at, error=error, failures=failures, parts_sent=parts_sent)
-    return RetryAt(message=again, at=at, effects=effects)
+    late = lateness(message, at, now, last=error.message)
+    match late:
+        case TooLate() if message.maybe_sent:
+            return _given_up(message, late.error, parts_sent, effects)
+        case TooLate():
+            return MarkSkipped(message=message.skipped(late.error, parts_sent=parts_sent), effects=effects)
+        case Deferred():
+            again = message.requeued(
+                at=late.to, error=error, failures=failures, parts_sent=parts_sent, send_by=late.send_by
+            )
+            return RetryAt(message=again, at=late.to, effects=effects, is_deferred=True)
+        case None:
+            again = message.requeued(at=at, error=error, failures=failures, parts_sent=parts_sent)
+            return RetryAt(message=again, at=at, effects=effects)
+        case _:
+            assert_never(late)
 
 
 def _failure(
@@ -272,7 +290,7 @@ def _no_receipt(
 
 
 def _must_not_resend(message: OutboxMessage, failures: int, policy: Policy, now: datetime) -> bool:
-    late = message.send_by is not None and message.send_by < now
+    late = isinstance(lateness(message, now, now), TooLate)
     return message.cancel_requested or late or failures >= policy.max_attempts
 
 

@@ -14,19 +14,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from worker.domain.account import Account, Closed, sending
+from worker.domain.deadline import A_MOMENT, Deferred, TooLate, lateness
 from worker.domain.lane import Lane, ThreadHold
 from worker.domain.lease import Hold
 from worker.domain.message import OutboxMessage, OutboxStatus
 from worker.domain.order import holds_now, named_by_elapsed, waits_for_another
-from worker.domain.outcome import DeliveryError, ErrorCode, in_doubt_after
+from worker.domain.outcome import DeliveryError, in_doubt_after
 from worker.domain.pacing import Allowance
 from worker.domain.validation import InvalidMessage
-
-_MOMENT = timedelta(microseconds=1)
-"""A message may still go at its deadline, and no more a moment later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,13 @@ class Refuse:
     error: DeliveryError
 
 
-Ending = Cancel | Skip | Refuse
+@dataclass(frozen=True, slots=True)
+class Defer:
+    message: OutboxMessage
+    """To be written: queued for the next opening of its window."""
+
+
+Ending = Cancel | Skip | Refuse | Defer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +108,7 @@ def plan(
         if isinstance(candidate, InvalidMessage) or candidate.next_attempt_at is None:
             continue
         if candidate.send_by is not None and candidate.status is OutboxStatus.QUEUED:
-            times.append(candidate.send_by + _MOMENT)  # to end it, should nothing come before
+            times.append(candidate.send_by + A_MOMENT)  # to end it, should nothing come before
         due_at = max(candidate.next_attempt_at, holds.shut.get(candidate.thread_id, now))
         if candidate.status is OutboxStatus.UNCERTAIN:
             times.append(due_at)
@@ -144,19 +148,22 @@ def _goes_on(candidate: OutboxMessage | InvalidMessage, now: datetime) -> bool:
 
 
 def ending_of(candidate: OutboxMessage | InvalidMessage, now: datetime) -> Ending | None:
-    """How the document ends without being sent; None if it goes on. The sweep asks this too."""
+    """How the document ends, or leaves the present queue, without being sent; None if it goes on. The sweep asks this
+    too."""
     if isinstance(candidate, InvalidMessage):
         return Refuse(candidate.request_id, candidate.error(now))
     if candidate.status is not OutboxStatus.QUEUED:
         return None
-    late = candidate.send_by is not None and candidate.send_by < now
-    if not (candidate.cancel_requested or late):
+    late = lateness(candidate, now, now)
+    if late is None and not candidate.cancel_requested:
         return None
+    if isinstance(late, Deferred) and not candidate.cancel_requested:
+        return Defer(candidate.deferred(to=late.to, send_by=late.send_by))
     if candidate.maybe_sent and candidate.last_error is not None:
         return Cancel(candidate.failed(replace(in_doubt_after(candidate.last_error), at=now)))
-    if candidate.cancel_requested:
+    if candidate.cancel_requested or not isinstance(late, TooLate):
         return Cancel(candidate.cancelled(at=now))
-    return Skip(candidate.skipped(_late(candidate, now)))
+    return Skip(candidate.skipped(late.error))
 
 
 def claimed(message: OutboxMessage, hold: Hold) -> OutboxMessage:
@@ -190,12 +197,3 @@ def _opens_at(lane: Lane, account: Account, now: datetime) -> datetime | None:
         at = closed.until
         closed = sending(account, at)
     return at
-
-
-def _late(message: OutboxMessage, now: datetime) -> DeliveryError:
-    return DeliveryError(
-        code=ErrorCode.DEADLINE_PASSED,
-        message=f"it was to be sent by {message.send_by:%Y-%m-%d %H:%M:%S} UTC",
-        retryable=False,
-        at=now,
-    )

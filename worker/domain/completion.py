@@ -61,8 +61,8 @@ def lane_after(lane: Lane, verdict: Verdict, now: datetime) -> Lane:
 def thread_held_until(verdict: Verdict) -> datetime | None:
     """Until when the message keeps its thread waiting; None if it lets it go."""
     match verdict:
-        case RetryAt(at=at):
-            return at
+        case RetryAt(at=at, is_deferred=is_deferred):
+            return None if is_deferred else at
         case MarkUncertain(resolve_at=resolve_at):
             return resolve_at
         case MarkSent() | MarkFailed() | MarkSkipped():

@@ -77,6 +77,8 @@ class Lane:
     """Halved on a throttle, a step up with accepted sends."""
     paused_until: datetime | None = None
     """Set by a throttle of the account or a lost session; cleared on resume, else left to pass."""
+    throttled_until: datetime | None = None
+    """The throttle's share of `paused_until`, which no session that comes up shortens. Set and cleared with it."""
     holds: Mapping[str, ThreadHold] = field(default_factory=dict)
     """By threadId. Set when a tried message goes back to the queue, dropped when it has ended."""
 
@@ -92,14 +94,27 @@ class Lane:
     def throttled(self, *, until: datetime, now: datetime) -> Lane:
         """Pause, and slow down. Calls that were in flight when the pause began are told the same: they slow us once."""
         already = self.paused_until is not None and self.paused_until > now
-        return replace(self.paused(until=until), rate_factor=self.rate_factor if already else halved(self.rate_factor))
+        return replace(
+            self.paused(until=until),
+            throttled_until=_latest(until, self.throttled_until),
+            rate_factor=self.rate_factor if already else halved(self.rate_factor),
+        )
 
     def paused(self, *, until: datetime) -> Lane:
         return replace(self, paused_until=_latest(until, self.paused_until))
 
     def resumed(self, *, now: datetime) -> Lane:
+        """A person says so."""
         ready_at = max(now, self.due_at or now) if self.state is LaneState.READY else self.ready_at
-        return replace(self, paused_until=None, ready_at=ready_at)
+        return replace(self, paused_until=None, throttled_until=None, ready_at=ready_at)
+
+    def reconnected(self, *, now: datetime) -> Lane:
+        """The session is up: of a pause there stays what a throttle asked for. Unchanged if nothing waits for it."""
+        if self.paused_until is None or self.paused_until <= max(now, self.throttled_until or now):
+            return self
+        throttled_until = self.throttled_until if self.throttled_until and self.throttled_until > now else None
+        ready_at = _latest(now, self.due_at, throttled_until) if self.state is LaneState.READY else self.ready_at
+        return replace(self, paused_until=throttled_until, ready_at=ready_at)
 
     def recovered(self, cap: Cap | None, *, sends: int = 1) -> Lane:
         if self.rate_factor >= 1:

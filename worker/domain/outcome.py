@@ -7,6 +7,7 @@ the former and may be tried again at once. A read timeout or a dropped response 
       Sent           accepted; a receipt will tell the rest
       Throttled      not processed: the scope named must wait
       Retryable      not processed, for a reason that passes
+      Postponed      not tried, or not to its end, through no fault of the message
       Rejected       not processed, and never will be
       AuthFailed     not processed: the account's credentials or standing are refused
       NotConnected   not processed: the account has no live session
@@ -91,6 +92,16 @@ class Retryable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Postponed:
+    """There was no time left for it, or its file is on its way. Back to the queue, and no failure is counted."""
+
+    code: ErrorCode
+    detail: str
+    retry_after: timedelta
+    parts_sent: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
     code: ErrorCode
     detail: str
@@ -117,7 +128,7 @@ class Unknown:
     """Parts that were certainly accepted; the one after them is in doubt."""
 
 
-Outcome = Sent | Throttled | Retryable | Rejected | AuthFailed | NotConnected | Unknown
+Outcome = Sent | Throttled | Retryable | Postponed | Rejected | AuthFailed | NotConnected | Unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

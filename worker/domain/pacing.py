@@ -126,9 +126,10 @@ def reserve_through(
     mine: Block | None = None,
     rate_factor: float = 1.0,
 ) -> Block:
-    """Reserve up to a point in time, the end of a lease: nobody else could send before it. At least one send."""
+    """Reserve up to a point in time, the end of a lease: nobody else could send before it. At least one send, also when
+    time has passed until the reservation is written: a block of one interval would then be short by that time."""
     start = _start(stored, mine, now)
-    return _block(start, max(through, start + cap.stretched(rate_factor)), stored)
+    return _block(start, max(through, start + 2 * cap.stretched(rate_factor)), stored)
 
 
 def given_back(stored: datetime | None, mine: Block) -> datetime | None:

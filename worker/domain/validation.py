@@ -11,13 +11,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import ErrorDetails
 
 from worker.domain.message import MAX_PARTS, OutboxMessage, OutboxStatus, Part, thread_id_of
 from worker.domain.outcome import DeliveryError, ErrorCode
 from worker.domain.schedule import LONGEST_AHEAD
+from worker.domain.window import Window
 
 CLOCK_SLACK = timedelta(days=1)
 """A client works out the time to send at on its own clock, which may be wrong; the 365 days are not that exact."""
@@ -26,7 +36,8 @@ _MAX_SHOWN_VALUE = 60
 
 _Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,128}$")]
 _AccountId = Annotated[str, StringConstraints(pattern=r"^[^/]+$", max_length=128)]
-_Address = Annotated[str, StringConstraints(pattern=r"^[^/\s]+$", max_length=256)]
+_Address = Annotated[str, StringConstraints(pattern=r"^[^_/\s][^/\s]*$", max_length=256)]
+"""Without an underscore in front: `a__` and `_b` would make the same thread as `a___` and `b`."""
 _Opaque = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 _Count = Annotated[int, Field(ge=0)]
 
@@ -37,6 +48,26 @@ class _Error(BaseModel):
     message: str
     retryable: bool
     at: AwareDatetime
+
+
+class _Window(BaseModel):
+    """The hours of a run that goes on the next day. The worker wrote it."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+    startHour: int
+    endHour: int
+    timezone: str
+
+    @model_validator(mode="after")
+    def _is_a_window(self) -> _Window:
+        self.read()
+        return self
+
+    def read(self) -> Window:
+        try:
+            return Window(start_hour=self.startHour, end_hour=self.endHour, zone=ZoneInfo(self.timezone))
+        except (ZoneInfoNotFoundError, OSError) as error:
+            raise ValueError(f"{self.timezone!r} is no time zone") from error
 
 
 class _Document(BaseModel):
@@ -56,6 +87,7 @@ class _Document(BaseModel):
     nextAttemptAt: AwareDatetime | None = None
     createdBy: _Opaque | None = None
     sendBy: AwareDatetime | None = None
+    window: _Window | None = None
     runId: _Opaque | None = None
     targetId: _Opaque | None = None
     cancelRequested: bool = False
@@ -106,8 +138,8 @@ def _disagreement(document_id: str, document: _Document) -> str | None:
     expected = thread_id_of(document.accountId, document.to)
     if document.threadId != expected:
         return f"threadId is {_shown(document.threadId)}; for this account and recipient it must be {expected!r}."
-    if document.status is OutboxStatus.QUEUED and document.nextAttemptAt is None:
-        return "nextAttemptAt is missing."
+    if document.status is OutboxStatus.QUEUED and document.nextAttemptAt is None and document.runId is None:
+        return "nextAttemptAt is missing."  # but for a run that is paused
     if document.nextAttemptAt and _far_ahead(document.createdAt, document.nextAttemptAt):
         return "nextAttemptAt is more than 365 days ahead."
     if document.partsSent > len(document.parts):
@@ -130,6 +162,7 @@ def _message(document: _Document) -> OutboxMessage:
         created_at=document.createdAt,
         created_by=document.createdBy,
         send_by=document.sendBy,
+        window=None if document.window is None else document.window.read(),
         run_id=document.runId,
         target_id=document.targetId,
         status=document.status,
@@ -187,7 +220,7 @@ def _fault(fault: ErrorDetails) -> str:
 _RULES = {
     "requestId": "which must be 8 to 128 of A-Z, a-z, 0-9, _ and -",
     "accountId": "which must be non-empty and without a slash",
-    "to": "which must be non-empty and without slashes or blanks",
+    "to": "which must be non-empty, without slashes or blanks, and with no underscore in front",
     "mediaId": "which must be non-empty and without a slash",
     "mimeType": "which is no media type such as image/png",
 }

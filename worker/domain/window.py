@@ -1,8 +1,9 @@
 """Delivery windows: hours on the wall clock of a zone, on days of 23, 24 and 25 hours.
 
-A window is `[startHour, endHour)` in local time: 6 to 18, or over midnight 22 to 6, or the whole day 0 to 24. It is
-open when the clock on the wall shows an hour inside it. An hour that the clock jumps over begins at the jump; one that
-comes twice begins the first time; so a window opens and closes once a day, at the hours people expect.
+A window is `[startHour, endHour)` in local time: 6 to 18, or over midnight 22 to 6, or the whole day 0 to 24. It opens
+when the clock on the wall first shows its first hour, and closes when it first shows its last. An hour that the clock
+jumps over begins at the jump, also in the midst of it; one that comes twice begins the first time; on a date that a
+zone left out, the next one counts. So a window opens and closes once a day, at the hours people expect.
 
 All arithmetic goes through local dates, never through "24 hours later".
 """
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
+_DAY = timedelta(days=1)
 _DAYS_TO_SEARCH = 5
 """More than any gap between two openings: a zone may skip a whole day, and a window may fall into a jump."""
 
@@ -36,21 +38,18 @@ class Window:
 
 
 def is_open(window: Window, at: datetime) -> bool:
-    hour = at.astimezone(window.zone).hour
-    if window.over_midnight:
-        return hour >= window.start_hour or hour < window.end_hour
-    return window.start_hour <= hour < window.end_hour
+    today = at.astimezone(window.zone).date()
+    if _instant(window, today, window.start_hour) <= at < _end_of(window, today):
+        return True
+    return window.over_midnight and at < _end_of(window, today - _DAY)
 
 
 def window_end_at(window: Window, at: datetime) -> datetime:
     """The end of the window that `at` is in; else of the one that starts on the local day of `at`, even if past."""
     today = at.astimezone(window.zone).date()
-    if window.over_midnight:
-        yesterdays_end = _instant(window, today, window.end_hour)
-        if at < yesterdays_end:
-            return yesterdays_end
-        return _instant(window, today + timedelta(days=1), window.end_hour)
-    return _instant(window, today, window.end_hour)
+    if window.over_midnight and at < (yesterdays := _end_of(window, today - _DAY)):
+        return yesterdays
+    return _end_of(window, today)
 
 
 def next_open(window: Window, at: datetime) -> datetime:
@@ -64,13 +63,41 @@ def _starts(window: Window, at: datetime) -> Iterator[datetime]:
     """Openings around `at`, in order; without those of days on which the window falls into a jump."""
     today = at.astimezone(window.zone).date()
     for days in range(-1, _DAYS_TO_SEARCH):
-        start = _instant(window, today + timedelta(days=days), window.start_hour)
+        start = _instant(window, today + days * _DAY, window.start_hour)
         if is_open(window, start):
             yield start
 
 
+def _end_of(window: Window, day: date) -> datetime:
+    """The end of the window that starts on that day."""
+    return _instant(window, day + _DAY if window.over_midnight else day, window.end_hour)
+
+
 def _instant(window: Window, day: date, hour: int) -> datetime:
-    """A local hour as an instant. By `fold=0` a skipped hour begins at the jump, a doubled one the first time."""
+    """When the clock first shows that hour, or jumps over it."""
     if hour == 24:
-        day, hour = day + timedelta(days=1), 0
-    return datetime.combine(day, time(hour), tzinfo=window.zone).astimezone(UTC)
+        day, hour = day + _DAY, 0
+    zone, wall = window.zone, datetime.combine(day, time(hour))
+    at = wall.replace(tzinfo=zone).astimezone(UTC)
+    if _shows(zone, at) == wall:
+        return at
+    noon = datetime.combine(day, time(12))
+    if _shows(zone, noon.replace(tzinfo=zone).astimezone(UTC)) != noon:
+        return _instant(window, day + _DAY, hour)  # a date that was left out
+    return _jump(zone, before=wall.replace(tzinfo=zone, fold=1).astimezone(UTC), after=at)
+
+
+def _shows(zone: ZoneInfo, at: datetime) -> datetime:
+    return at.astimezone(zone).replace(tzinfo=None)
+
+
+def _jump(zone: ZoneInfo, *, before: datetime, after: datetime) -> datetime:
+    """The second in between at which the clock changes, by halves."""
+    changed = after.astimezone(zone).utcoffset()
+    while after - before > timedelta(seconds=1):
+        middle = before + timedelta(seconds=(after - before) // timedelta(seconds=2))
+        if middle.astimezone(zone).utcoffset() == changed:
+            after = middle
+        else:
+            before = middle
+    return after

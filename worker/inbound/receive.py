@@ -5,9 +5,8 @@ from __future__ import annotations
 from hashlib import sha256
 from urllib.parse import quote
 
-from worker.domain.message import thread_id_of
+from worker.domain.message import shown_text, thread_id_of
 from worker.lane.waking import Waker
-from worker.outbox.enqueue import shown_text
 from worker.providers.protocol import InboundMessage
 from worker.store import paths
 from worker.store.gateway import Conflict, Gateway, Increment, create, upsert
@@ -29,6 +28,15 @@ class Receive:
 
     async def __call__(self, account_id: str, inbound: InboundMessage) -> bool:
         """False: it had come before."""
+        is_new = await self.store(account_id, inbound)
+        # Also if it had come before: whoever stored it may have died before the wake.
+        await self.wake(account_id, inbound.sender)
+        return is_new
+
+    async def wake(self, account_id: str, sender: str) -> None:
+        await self._waker.wake(lane_of(thread_id_of(account_id, sender)))
+
+    async def store(self, account_id: str, inbound: InboundMessage) -> bool:
         thread_id = thread_id_of(account_id, inbound.sender)
         parts = [part.model_dump(exclude_none=True) for part in inbound.parts]
         message = {
@@ -56,8 +64,6 @@ class Receive:
                 upsert(paths.thread(thread_id), thread),
             ]
         )
-        # Also if it had come before: whoever stored it may have died before the wake.
-        await self._waker.wake(lane_of(thread_id))
         return not isinstance(result, Conflict)
 
 

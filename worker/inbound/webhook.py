@@ -1,20 +1,47 @@
-"""What a provider tells us: its webhook verified, and everything in it applied.
+"""What a provider tells us: its webhook verified, and everything in it applied or handed on.
 
 Nothing is read before the signature is checked over the raw bytes, and nothing is written from a body that failed.
+
+A provider waits for its answer, and takes a slow one for a failure. So inbound messages are stored, as many receipts
+applied as there is time for, and the others given to Cloud Tasks; what comes of a receipt that nobody knows yet is
+Cloud Tasks' business too (worker/outbox/late_receipts.py). A 2xx says that everything is stored or handed on. When
+neither was possible the answer is 503, and the provider sends the whole body again: all of it may be applied twice.
+
+    event              before the answer                          after it
+    receipt            applied, or handed on                      unknown ones are looked at again
+    inbound message    stored                                     its conversation's lane runs when it is quiet
+    session up         the account's pause is lifted              what waited goes
+    session down       counted                                    the next send finds out
+    not understood     counted
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
 from enum import Enum
 from typing import assert_never
 
 from worker import log, metrics
 from worker.clock import Clock
+from worker.errors import Unwritable
 from worker.inbound.receive import Receive
-from worker.outbox.receipt import Applied, Receipts
+from worker.outbox.groups import by_group
+from worker.outbox.late_receipts import LateReceipts
+from worker.outbox.receipt import Applied
+from worker.outbox.receipt_batch import ReceiptBatch
+from worker.outbox.reconnect import Reconnect
 from worker.providers.protocol import InboundMessage, PartReceipt, SessionChanged, Unrecognised, WebhookEvent
 from worker.providers.registry import Providers, Received, Refused, TryLater
+from worker.sessions.hotset import HotSet
+
+LONGEST = timedelta(seconds=8)
+"""For all of a webhook. Providers that hear nothing for so long have given up, and will send it again."""
+
+_ACCOUNT_ID = re.compile(r"(?!.*__)[^/]{1,128}", re.DOTALL)
 
 
 class Answer(Enum):
@@ -22,17 +49,58 @@ class Answer(Enum):
 
     TAKEN = 200
     REFUSED = 401
+    NO_HANDSHAKE = 403
     TRY_LATER = 503
 
 
 class Webhook:
-    def __init__(self, providers: Providers, receipts: Receipts, receive: Receive, clock: Clock) -> None:
+    def __init__(
+        self,
+        providers: Providers,
+        *,
+        receipts: ReceiptBatch,
+        late: LateReceipts,
+        receive: Receive,
+        reconnect: Reconnect,
+        hot: HotSet,
+        clock: Clock,
+        most_receipts: int,
+        patience: timedelta,
+    ) -> None:
+        """At most so many receipts of a body are applied at once, and for no longer than `patience`."""
         self._providers = providers
         self._receipts = receipts
+        self._late = late
         self._receive = receive
+        self._reconnect = reconnect
+        self._hot = hot
         self._clock = clock
+        self._most_receipts = most_receipts
+        self._patience = patience
+
+    async def handshake(self, provider: str, account_id: str, query: Mapping[str, str]) -> str | Answer:
+        """What to answer to a provider that makes sure of this address, with 200 and as plain text."""
+        if not _ACCOUNT_ID.fullmatch(account_id):
+            return Answer.NO_HANDSHAKE
+        answered = await self._providers.handshake(provider, account_id, query)
+        match answered:
+            case str():
+                return answered
+            case Refused():
+                return Answer.NO_HANDSHAKE
+            case TryLater():
+                return Answer.TRY_LATER
+            case _:
+                assert_never(answered)
 
     async def take(self, provider: str, account_id: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        answer = await self._answer(provider, account_id, headers, body)
+        metrics.webhook(answer.name.lower())
+        return answer
+
+    async def _answer(self, provider: str, account_id: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        if not _ACCOUNT_ID.fullmatch(account_id):
+            return Answer.REFUSED
         received = await self._providers.receive(provider, account_id, headers, body, now=self._clock())
         match received:
             case Refused():
@@ -40,22 +108,82 @@ class Webhook:
             case TryLater():
                 return Answer.TRY_LATER
             case Received(events=events):
-                for event in events:
-                    await self._apply(account_id, event)
-                return Answer.TAKEN
+                return await self._take(provider, account_id, events)
             case _:
                 assert_never(received)
 
-    async def _apply(self, account_id: str, event: WebhookEvent) -> None:
-        match event:
-            case PartReceipt():
-                applied = await self._receipts.apply(account_id, event)
-                metrics.receipt(applied)
-                if applied is Applied.UNMATCHED:
-                    log.receipt_unmatched(account_id, event.receipt.provider_message_id)
-            case InboundMessage():
-                await self._receive(account_id, event)
-            case SessionChanged() | Unrecognised():
-                metrics.receipt(type(event).__name__)
-            case _:
-                assert_never(event)
+    async def _take(self, provider: str, account_id: str, events: Sequence[WebhookEvent]) -> Answer:
+        receipts = [event for event in events if isinstance(event, PartReceipt)]
+        inbound = [event for event in events if isinstance(event, InboundMessage)]
+        others = [event for event in events if isinstance(event, SessionChanged | Unrecognised)]
+        try:
+            async with asyncio.timeout(LONGEST.total_seconds()), asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._store(account_id, inbound))
+                tasks.create_task(self._apply(account_id, receipts))
+                tasks.create_task(self._note(provider, account_id, others))
+        except TimeoutError as error:
+            log.webhook_put_off(account_id, error)
+            return Answer.TRY_LATER
+        except ExceptionGroup as failed:  # whatever it was: what is not stored and not handed on must come again
+            log.webhook_put_off(account_id, failed.exceptions[0])
+            return Answer.TRY_LATER
+        return Answer.TAKEN
+
+    # --- inbound messages
+
+    async def _store(self, account_id: str, inbound: Sequence[InboundMessage]) -> None:
+        """In order for each sender, so that the newest is a thread's last; and a sender's lane is woken once."""
+        last = {message.sender: message for message in inbound}
+
+        async def store(message: InboundMessage) -> None:
+            try:
+                await self._receive.store(account_id, message)
+                metrics.webhook_event("inbound")
+                if message is last[message.sender]:
+                    await self._receive.wake(account_id, message.sender)
+            except (Unwritable, UnicodeError, OverflowError) as error:  # no document holds it: nor will it later
+                log.webhook_event_unusable(account_id, "inbound", type(error).__name__)
+                metrics.webhook_event("unusable")
+
+        await by_group(inbound, lambda message: message.sender, store)
+
+    # --- receipts
+
+    async def _apply(self, account_id: str, receipts: Sequence[PartReceipt]) -> None:
+        now, later = receipts[: self._most_receipts], receipts[self._most_receipts :]
+        both = (self._late.hand_on(account_id, later), self._apply_now(account_id, now))
+        for failed in await asyncio.gather(*both, return_exceptions=True):  # each to its end, whatever the other does
+            if failed is not None:
+                raise failed
+
+    async def _apply_now(self, account_id: str, receipts: Sequence[PartReceipt]) -> None:
+        left = dict(enumerate(receipts))
+        unknown: list[PartReceipt] = []
+
+        def done(number: int, applied: Applied) -> None:
+            metrics.receipt(applied)
+            receipt = left.pop(number)
+            if applied is Applied.UNMATCHED:
+                log.receipt_unmatched(account_id, receipt.receipt.provider_message_id)
+                unknown.append(receipt)
+
+        with suppress(Exception):  # whatever it is, a worker tries again, and says what is wrong
+            async with asyncio.timeout(self._patience.total_seconds()):
+                await self._receipts.apply(account_id, receipts, done)
+        await self._late.hand_on(account_id, list(left.values()))
+        await self._late.hand_on(account_id, unknown, looks=1)
+
+    # --- the rest
+
+    async def _note(self, provider: str, account_id: str, events: Sequence[SessionChanged | Unrecognised]) -> None:
+        unrecognised = [event for event in events if isinstance(event, Unrecognised)]
+        if unrecognised:
+            log.webhook_event_unusable(account_id, "unrecognised", unrecognised[0].detail, count=len(unrecognised))
+            metrics.webhook_event("unrecognised", len(unrecognised))
+        for event in events:
+            if isinstance(event, SessionChanged):
+                if self._providers[provider].sessions is not None:
+                    await self._hot.reported(account_id, provider, connected=event.connected)
+                woken = event.connected and await self._reconnect(account_id)
+                log.session_changed(account_id, event.connected, woken)
+                metrics.webhook_event("session_up" if event.connected else "session_down")

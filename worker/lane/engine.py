@@ -92,36 +92,45 @@ class LaneEngine:
         self._acquiring: WeakValueDictionary[LaneRef, asyncio.Lock] = WeakValueDictionary()
         self._sessions: set[Session] = set()
         self._stopping = False
-        self._all_released: asyncio.Future[None] | None = None
+        self._under_way = 0
+        """Runs that hold a lane, or are asking for one: a stop that came in between would leave it held."""
+        self._all_ended: asyncio.Future[None] | None = None
 
     async def run(self, ref: LaneRef) -> Ran | NotHeld:
         """What a task for a lane asks for. Returns when the lane is released, or is not ours to run."""
         async with self._slots.one():
             if self._stopping:
                 return NotHeld(self._clock())
-            acquired = await self._acquire_when_due(ref)
-            if not isinstance(acquired, tuple):
-                return acquired
-            stored, held, asked = acquired
-            session = Session(
-                ref,
-                stored,
-                held.hold,
-                held.entry,
-                asked=asked,
-                lanes=self._lanes,
-                clock=self._clock,
-                quantum=self._quantum,
-                longest=self._longest,
-                slots=self._slots,
-            )
-            self._sessions.add(session)
+            self._under_way += 1
             try:
-                await self._work(session, self.handlers[ref.kind])
+                return await self._run(ref)
             finally:
-                self._sessions.discard(session)
-                if not self._sessions and self._all_released is not None and not self._all_released.done():
-                    self._all_released.set_result(None)
+                self._under_way -= 1
+                if not self._under_way and self._all_ended is not None and not self._all_ended.done():
+                    self._all_ended.set_result(None)
+
+    async def _run(self, ref: LaneRef) -> Ran | NotHeld:
+        acquired = await self._acquire_when_due(ref)
+        if not isinstance(acquired, tuple):
+            return acquired
+        stored, held, asked = acquired
+        session = Session(
+            ref,
+            stored,
+            held.hold,
+            held.entry,
+            asked=asked,
+            lanes=self._lanes,
+            clock=self._clock,
+            quantum=self._quantum,
+            longest=self._longest,
+            slots=self._slots,
+        )
+        self._sessions.add(session)
+        try:
+            await self._work(session, self.handlers[ref.kind])
+        finally:
+            self._sessions.discard(session)
         return Ran()
 
     async def _acquire_when_due(self, ref: LaneRef) -> tuple[StoredLane, Acquired, float] | NotHeld:
@@ -133,6 +142,8 @@ class LaneEngine:
             if early <= NEAR:
                 async with self._slots.without():
                     await asyncio.sleep(max(0.0, min(early, A_MOMENT).total_seconds()))
+                if self._stopping:
+                    return NotHeld(self._clock())
                 acquired = await self._acquire(ref)
         match acquired:
             case Busy(until=until):
@@ -225,9 +236,9 @@ class LaneEngine:
         for session in self._sessions:
             session.stopping.set()
             session.changed.set()
-        if self._sessions:
-            self._all_released = asyncio.get_running_loop().create_future()
-            await self._all_released
+        if self._under_way:
+            self._all_ended = asyncio.get_running_loop().create_future()
+            await self._all_ended
 
     @property
     def held(self) -> int:

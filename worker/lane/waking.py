@@ -49,11 +49,13 @@ class Waker:
     def _start(self, ref: LaneRef, at: datetime | None) -> asyncio.Task[None]:
         task = asyncio.create_task(self._wake_now(ref, at))
         self._under_way[ref] = task
-        task.add_done_callback(lambda _: self._next(ref))
+        task.add_done_callback(lambda done: self._next(ref, done))
         return task
 
-    def _next(self, ref: LaneRef) -> None:
+    def _next(self, ref: LaneRef, done: asyncio.Task[None]) -> None:
         del self._under_way[ref]
+        if not done.cancelled():
+            done.exception()  # looked at: whoever waits hears of it, and all may have given up waiting
         waiting = self._waiting.pop(ref, None)
         if waiting is None:
             return

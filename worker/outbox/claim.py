@@ -32,7 +32,11 @@ class Candidates:
         self._gone: set[str] = set()
         """Looked for by their id, and not there to be claimed."""
         self.exhausted = False
-        """Everything that was due when it was read last is here."""
+        """Everything that was due by `read_until` is here."""
+        self.read_until: datetime | None = None
+        """The time of the last page."""
+        self._ordered: list[OutboxMessage | InvalidMessage] | None = None
+        """What `in_order` gave last, if it still holds."""
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -41,44 +45,65 @@ class Candidates:
         return request_id in self._kept
 
     def in_order(self) -> list[OutboxMessage | InvalidMessage]:
-        """Those whose predecessors are all here: of one time the query brings the names in order, not the ages."""
+        """Those whose predecessors are all here. Times that a server set are equal for all that was written within a
+        millisecond, and of those the query brings the names in order, not the ages: the last of them wait for the next
+        page."""
+        if self._ordered is None:
+            self._ordered = self._in_order()
+        return self._ordered
+
+    def _in_order(self) -> list[OutboxMessage | InvalidMessage]:
         ordered = sorted(self._kept.values(), key=_order)
         if not self.exhausted and self._last is not None:
-            last = _order(self._last)[0]
-            ordered = [stored for stored in ordered if _order(stored)[0] < last or stored.request_id in self._named]
+            last = _order(self._last)[:2]
+            ordered = [stored for stored in ordered if _order(stored)[:2] < last or stored.request_id in self._named]
         return [stored.message for stored in ordered]
 
-    async def read_more(self, now: datetime, skip: Collection[str]) -> None:
-        """The next page, without what is in flight (its documents may still be queued as the query sees them)."""
+    def look_again(self) -> None:
+        """More may have come due since the last page: the next is read. What the last one ended with waits for it."""
+        self._ordered = None
+        self.exhausted = False
+
+    async def read_more(self, now: datetime, skip: Collection[str]) -> int:
+        """The next page, without what is in flight (its documents may still be queued as the query sees them). How
+        many documents it had."""
         found = await self._messages.due(self._ref.key, now, self._page, self._last)
+        self._ordered = None
         for stored in found:
             if stored.request_id not in skip:
                 self._kept[stored.request_id] = stored
         self.exhausted = len(found) < self._page
+        self.read_until = now
         if found:
             # A malformed document has no place in the order to go on from; the page is then read anew from its start.
             self._last = found[-1] if isinstance(found[-1].message, OutboxMessage) else None
+        return len(found)
 
     async def read_named(self, request_ids: Sequence[str], skip: Collection[str]) -> None:
         """Documents that a hold waits for, if the query did not bring them."""
         wanted = [one for one in request_ids if one not in self._kept and one not in self._gone and one not in skip]
         if not wanted:
             return
-        for stored in await self._messages.get(wanted):
+        found = await self._messages.get(wanted)
+        self._ordered = None
+        for stored in found:
             if isinstance(stored.message, OutboxMessage) and stored.message.status in ("queued", "uncertain"):
                 self._kept[stored.request_id] = stored
                 self._named.add(stored.request_id)
         self._gone.update(one for one in wanted if one not in self._kept)
 
     def put_back(self, stored: Stored) -> None:
+        self._ordered = None
         self._kept[stored.request_id] = stored
         self._named.add(stored.request_id)
 
     def take_out(self, request_id: str) -> Stored:
+        self._ordered = None
         return self._kept.pop(request_id)
 
     def forget(self) -> None:
         """Something changed behind our back: read everything again."""
+        self._ordered = None
         self._kept.clear()
         self._named.clear()
         self._gone.clear()
@@ -96,6 +121,8 @@ class Candidates:
             return claimed_by_us
         for stored in result:
             del self._kept[stored.request_id]
+        if self._ordered is not None:
+            self._ordered = [message for message in self._ordered if message.request_id in self._kept]
         return result
 
     async def _ours(self, pairs: Sequence[tuple[Stored, OutboxMessage]], hold: Hold) -> list[Stored]:
@@ -111,7 +138,9 @@ class Candidates:
         ]
 
 
-def _order(stored: Stored) -> tuple[datetime, datetime, str]:
+def _order(stored: Stored) -> tuple[datetime, datetime, datetime, str]:
     message = stored.message
-    due = message.next_attempt_at if isinstance(message, OutboxMessage) else None
-    return (due or stored.created, stored.created, stored.request_id)
+    if isinstance(message, OutboxMessage):
+        due = message.next_attempt_at or message.created_at
+        return (due, message.created_at, stored.created, stored.request_id)
+    return (stored.created, stored.created, stored.created, stored.request_id)

@@ -11,7 +11,7 @@ own claim of it fails, or we find it here. So nothing of its thread overtakes it
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from random import Random
@@ -20,6 +20,7 @@ from worker import log, metrics
 from worker.clock import Clock
 from worker.domain.account import Account, InvalidAccount
 from worker.domain.attempt import (
+    MarkUncertain,
     ParkAccount,
     Policy,
     RetryAt,
@@ -29,18 +30,21 @@ from worker.domain.attempt import (
     decide,
 )
 from worker.domain.backoff import Backoff
-from worker.domain.claim import Cancel, Ending, Plan, Refuse, Skip, lane_after_claims, plan
+from worker.domain.claim import Cancel, Defer, Ending, Plan, Refuse, Skip, lane_after_claims, plan
+from worker.domain.deadline import lateness
 from worker.domain.lane import NO_DEBOUNCE, Debounce, Lane, Later, More, Nothing, ThreadHold, Work
 from worker.domain.message import OutboxMessage
 from worker.domain.order import named_by_elapsed
-from worker.domain.outcome import Outcome, Sent, Throttled, Unknown
+from worker.domain.outcome import NotConnected, Outcome, Sent, Throttled, Unknown
 from worker.domain.pacing import Allowance
 from worker.lane.session import Session
 from worker.outbox.claim import Candidates
 from worker.outbox.complete import Completer
+from worker.outbox.live_session import LiveSession
 from worker.outbox.pace import LONGEST_LINE, Pace
 from worker.outbox.refuse import refuse
 from worker.providers.registry import Providers
+from worker.sessions.hotset import HotSet
 from worker.settings import Settings
 from worker.store.accounts import AccountStore, SharedLimit
 from worker.store.gateway import Conflict
@@ -48,10 +52,16 @@ from worker.store.messages import MessageStore, Stored
 
 SOON = timedelta(seconds=5)
 """What comes due within this is waited for with the lane in hand; for anything later the lane is released."""
-ACCOUNT_FRESH = timedelta(seconds=10)
+ACCOUNT_FRESH = timedelta(seconds=15)
 UNUSABLE_RETRY = timedelta(minutes=10)
+FIRST_LOOK, LONGEST_LOOK = timedelta(milliseconds=150), timedelta(seconds=2)
+"""Between two looks for new documents while calls are in flight; twice as long after each that found none."""
 LEAST_WAIT = timedelta(milliseconds=20)
 """Between two looks at the same documents when nothing is in flight."""
+
+
+OnDry = Callable[[str], Awaitable[None]]
+"""Told of a run whose documents were worked on, when no more of it are waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +75,8 @@ class Outbox:
     clock: Clock
     random: Random
     shared: SharedLimit | None
+    on_dry: OnDry
+    hot: HotSet
 
 
 class OutboxHandler:
@@ -91,6 +103,7 @@ class Drain:
         self._session = session
         self._account = account
         self._account_read_at = outbox.clock()
+        self._policy = _policy(account, outbox.settings)
         self._candidates = Candidates(outbox.messages, session.ref, outbox.settings.claim_page)
         self._completer = Completer(
             session,
@@ -103,7 +116,11 @@ class Drain:
         self._in_flight: dict[str, Stored] = {}
         """By threadId."""
         self._attempts: set[asyncio.Task[None]] = set()
+        self._live = LiveSession(outbox.hot, outbox.providers, outbox.clock)
         self._failure: BaseException | None = None
+        self._look_pause = FIRST_LOOK
+        self._runs: set[str] = set()
+        """Whose documents were worked on."""
         self._void: dict[str, ThreadHold] = {}
         """Holds that wait for nothing any more."""
         self._spared: dict[str, datetime] = {}
@@ -121,6 +138,7 @@ class Drain:
             await self._attempts_ended()
         if self._failure is not None:
             raise self._failure
+        await self._live.done(self._account, work)
         return work
 
     async def _drain(self) -> Work:
@@ -138,18 +156,41 @@ class Drain:
                 await self._end_in_passing(planned.endings)
                 await self._settle_doubts(planned.settle)
             elif planned.claims:
+                if (not_before := await self._live.not_before(self._account)) is not None:
+                    return Later(not_before)
                 await self._claim(planned)
-            elif not self._candidates.exhausted and (planned.wanted > 0 or not self._candidates.in_order()):
-                await self._candidates.read_more(now, self._claimed_ids())
-                await self._settle_abandoned()
+            elif not self._candidates.exhausted and self._could_use_more(planned):
+                await self._read_more(now)
             elif self._in_flight:
-                await session.wait(planned.next_at if planned.next_at is not None and planned.next_at > now else None)
+                await self._wait_for_calls(planned, now)
             elif planned.next_at is not None and planned.next_at - now <= self._patience(now):
                 metrics.pace_wait((planned.next_at - now).total_seconds())
                 await session.wait(max(planned.next_at, now + LEAST_WAIT))
-            else:
-                return await self._rest(planned.next_at, now)
+            elif (rest := await self._rest(planned, now)) is not None:
+                return rest
         return More()
+
+    async def _read_more(self, now: datetime) -> None:
+        is_first = self._candidates.read_until is None
+        found = await self._candidates.read_more(now, self._claimed_ids())
+        self._look_pause = FIRST_LOOK if found else min(2 * self._look_pause, LONGEST_LOOK)
+        if found or is_first:
+            await self._settle_abandoned()
+
+    def _could_use_more(self, planned: Plan) -> bool:
+        return planned.wanted > 0 or not self._candidates.in_order()
+
+    async def _wait_for_calls(self, planned: Plan, now: datetime) -> None:
+        """If more could start meanwhile, new documents are looked for: a wake only leaves a mark on the lane, and a
+        provider may take its time."""
+        times = [planned.next_at] if planned.next_at is not None and planned.next_at > now else []
+        if planned.wanted > 0 and self._candidates.read_until is not None:
+            look_at = self._candidates.read_until + self._look_pause
+            if look_at <= now:
+                self._candidates.look_again()
+                return
+            times.append(look_at)
+        await self._session.wait(min(times, default=None))
 
     async def _plan(self, now: datetime) -> Plan:
         own = await self._pace.allowed(now)
@@ -191,10 +232,18 @@ class Drain:
     def _patience(self, now: datetime) -> timedelta:
         return LONGEST_LINE if self._pace.is_in_line(now) else SOON
 
-    async def _rest(self, next_at: datetime | None, now: datetime) -> Work:
-        """Nothing can go soon. When is the next time that something can?"""
-        later = await self._outbox.messages.next_due(self._account.account_id, now)
-        times = [at for at in (next_at, later) if at is not None]
+    async def _rest(self, planned: Plan, now: datetime) -> Work | None:
+        """Nothing can go soon. When is the next time that something can? None: it came while we were at work."""
+        read_until = self._candidates.read_until or now
+        later = await self._outbox.messages.next_due(self._account.account_id, read_until)
+        has_come = later is not None and later.at <= now
+        if has_come and self._candidates.exhausted and self._could_use_more(planned):
+            self._candidates.look_again()
+            return None
+        for run_id in sorted(self._runs - {None if later is None else later.run_id}):
+            await self._outbox.on_dry(run_id)
+        next_due = None if later is None or has_come else later.at  # what has come goes with the others, at next_at
+        times = [at for at in (planned.next_at, next_due) if at is not None]
         return Later(min(times)) if times else Nothing()  # if it waits for a person, that person wakes the lane
 
     async def _refresh_account(self) -> Work | None:
@@ -207,6 +256,7 @@ class Drain:
         if isinstance(account, InvalidAccount):
             return _unusable(account, now)
         self._account = account
+        self._policy = _policy(account, self._outbox.settings)
         await self._pace.follow(account.cap)
         return None
 
@@ -218,6 +268,8 @@ class Drain:
             await session.write(lambda lane: lane_after_claims(lane, planned.claims, self._account, now))
         for claim in await self._candidates.claim(planned, session.hold):
             self._in_flight[_message(claim).thread_id] = claim
+            if (run_id := _message(claim).run_id) is not None:
+                self._runs.add(run_id)
             metrics.queue_age((now - (_message(claim).next_attempt_at or now)).total_seconds())
             self._pace.unstarted += 1
             attempt = asyncio.create_task(self._attempt(claim))
@@ -229,7 +281,7 @@ class Drain:
         message = _message(claim)
         self._pace.unstarted -= 1
         try:
-            if self._session.may_start() and self._pace.spend():
+            if self._session.may_start() and self._in_time(message) and self._pace.spend():
                 if self._account.per_recipient:
                     self._spared[message.thread_id] = self._outbox.clock() + self._account.per_recipient
                 stored = await self._sent(claim, message)
@@ -243,6 +295,11 @@ class Drain:
             self._in_flight.pop(message.thread_id, None)
             self._session.changed.set()
 
+    def _in_time(self, message: OutboxMessage) -> bool:
+        """Between the plan and the call time passes, and a window may close."""
+        now = self._outbox.clock()
+        return lateness(message, now, now) is None
+
     async def _sent(self, claim: Stored, message: OutboxMessage) -> Stored | None:
         limit = min(self._session.hold.longest_call, timedelta(seconds=self._outbox.settings.send_timeout_seconds))
         outcome = await self._outbox.providers.send(self._account.provider, message, limit=limit)
@@ -251,17 +308,27 @@ class Drain:
         verdict = self._decide(message, outcome)
         stored = await self._completer.complete(claim, verdict)
         self._learn(outcome, verdict)
+        if isinstance(outcome, NotConnected):
+            await self._live.was_down(self._account)
         return stored
 
     def _decide(self, message: OutboxMessage, outcome: Outcome) -> Verdict:
-        return decide(
+        provider = self._outbox.providers[self._account.provider]
+        capability = provider.profile.capability
+        foretold = provider.foretold_id(message) if isinstance(outcome, Unknown) else None
+        if foretold is not None:  # a receipt can name the message by its id instead of by ours: it comes to the same
+            capability = replace(capability, echoes_request_id=True)
+        verdict = decide(
             message,
             outcome,
-            policy=self._policy(),
-            capability=self._outbox.providers[self._account.provider].profile.capability,
+            policy=self._policy,
+            capability=capability,
             now=self._outbox.clock(),
             jitter=self._outbox.random.random(),
         )
+        if foretold is not None and isinstance(verdict, MarkUncertain | RetryAt):
+            return replace(verdict, message=verdict.message.foretold(foretold))
+        return verdict
 
     def _learn(self, outcome: Outcome, verdict: Verdict) -> None:
         if isinstance(outcome, Sent):
@@ -270,17 +337,6 @@ class Drain:
             self._pace.throttled()
             if any(isinstance(effect, ParkAccount) for effect in verdict.effects):
                 self._account_read_at -= ACCOUNT_FRESH  # look whether it is parked now
-
-    def _policy(self) -> Policy:
-        settings = self._outbox.settings
-        return Policy(
-            max_attempts=settings.max_attempts,
-            backoff=Backoff(
-                base=timedelta(seconds=settings.backoff_seconds), cap=timedelta(seconds=settings.backoff_max_seconds)
-            ),
-            on_uncertain=self._account.on_uncertain,
-            receipt_wait=timedelta(seconds=settings.uncertain_seconds),
-        )
 
     async def _attempts_ended(self) -> None:
         """What was started is finished and completed, whatever else happens."""
@@ -292,7 +348,7 @@ class Drain:
     async def _end_in_passing(self, endings: Sequence[Ending]) -> None:
         for ending in endings:
             match ending:
-                case Cancel(message=message) | Skip(message=message):
+                case Cancel(message=message) | Skip(message=message) | Defer(message=message):
                     stored = self._candidates.take_out(message.request_id)
                     result = await self._outbox.messages.end(stored, message)
                 case Refuse(request_id=request_id, error=error):
@@ -306,7 +362,7 @@ class Drain:
         for message in doubts:
             if message.request_id not in self._candidates:
                 return  # something changed behind our back, and everything is read again
-            verdict = after_receipt_wait(message, policy=self._policy(), now=self._outbox.clock())
+            verdict = after_receipt_wait(message, policy=self._policy, now=self._outbox.clock())
             if not isinstance(verdict, TooEarly):
                 await self._settle(self._candidates.take_out(message.request_id), verdict)
 
@@ -333,6 +389,17 @@ class Drain:
         lane = self._pace.tidied(self._sparing(self._completer.tidied(lane)))
         void = frozenset(thread_id for thread_id, hold in self._void.items() if lane.holds.get(thread_id) == hold)
         return lane.without_holds(void).without_elapsed_holds(self._outbox.clock())
+
+
+def _policy(account: Account, settings: Settings) -> Policy:
+    return Policy(
+        max_attempts=settings.max_attempts,
+        backoff=Backoff(
+            base=timedelta(seconds=settings.backoff_seconds), cap=timedelta(seconds=settings.backoff_max_seconds)
+        ),
+        on_uncertain=account.on_uncertain,
+        receipt_wait=timedelta(seconds=settings.uncertain_seconds),
+    )
 
 
 def _unusable(account: InvalidAccount, now: datetime) -> Later:

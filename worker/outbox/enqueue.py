@@ -1,20 +1,21 @@
-"""The client's batch, from here: thread, message and outbox document in one commit, once for one requestId."""
+"""The client's batch, from here: thread, message and outbox document in one commit, once for one requestId.
+
+A second call with the same requestId writes nothing. Whether it asks for the same is told by what never changes in the
+stored document; the worker moves `nextAttemptAt`, so a time that was asked for is kept beside it, as `sendAt`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from worker.clock import Clock
-from worker.domain.message import OutboxStatus, thread_id_of
+from worker.domain.message import OutboxStatus, shown_text, thread_id_of
 from worker.domain.validation import InvalidMessage, parse_message
 from worker.store import paths
 from worker.store.gateway import SERVER_TIME, Conflict, Gateway, WriteOp, create, upsert
-
-SHOWN_TEXT = 200
-"""How much of a message the thread's own document shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,9 @@ class Enqueued:
 
     status: str
     is_new: bool
+    send_at: datetime | None = None
+    """As the first call asked for it, and so the next; callers to whom times matter compare them."""
+    send_by: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +64,32 @@ class Enqueue:
         wrong = self._fault(new)
         if wrong is not None:
             return Refused(wrong)
-        result = await self._gateway.commit(batch(new))
+        result = await self._gateway.commit(_with_time_asked_for(new, batch(new)))
         if not isinstance(result, Conflict):
-            return Enqueued(OutboxStatus.QUEUED.value, is_new=True)
-        existing = await self._gateway.get(paths.outbox(new.request_id))
-        if existing is None:
-            return Refused("a message of this requestId exists without its outbox document")
-        wanted = _identity(new)
-        if any(existing.data.get(name) != value for name, value in wanted.items()):
+            return Enqueued(OutboxStatus.QUEUED.value, is_new=True, send_at=new.send_at, send_by=new.send_by)
+        return await self._existing(new)
+
+    async def _existing(self, new: NewMessage) -> Enqueued | Refused | Differs:
+        found = await self._gateway.get(paths.outbox(new.request_id))
+        if found is not None:
+            if not _is_same(new, found.data):
+                return Differs()
+            at, by = found.data.get("sendAt"), found.data.get("sendBy")
+            return Enqueued(str(found.data.get("status")), is_new=False, send_at=at, send_by=by)
+        # A month after its end the outbox document expires; the message itself stays.
+        message = await self._gateway.get(paths.message(new.thread_id, new.request_id))
+        if message is None:
+            return Refused("a message of this requestId was deleted a moment ago")
+        if not _is_same(new, message.data):
             return Differs()
-        return Enqueued(str(existing.data.get("status")), is_new=False)
+        return Enqueued(str(message.data.get("status")), is_new=False, send_at=new.send_at, send_by=new.send_by)
 
     def _fault(self, new: NewMessage) -> str | None:
         """As the worker will judge it."""
         now = self._clock()
         at = new.send_at or now
         raw = {**_identity(new), "status": "queued", "createdAt": now, "nextAttemptAt": at, "attempts": 0}
+        raw |= {"createdBy": new.created_by, "sendBy": new.send_by}
         parsed = parse_message(new.request_id, raw)
         return parsed.sentence if isinstance(parsed, InvalidMessage) else None
 
@@ -107,6 +121,14 @@ def batch(new: NewMessage) -> list[WriteOp]:
     ]
 
 
+def _with_time_asked_for(new: NewMessage, writes: list[WriteOp]) -> list[WriteOp]:
+    """`sendAt` is ours: clients do not write it, and without it a repeated call could not be told from another one."""
+    if new.send_at is None:
+        return writes
+    *others, outbox = writes
+    return [*others, replace(outbox, fields={**outbox.fields, "sendAt": new.send_at})]
+
+
 def _identity(new: NewMessage) -> dict[str, Any]:
     return {
         "requestId": new.request_id,
@@ -117,9 +139,5 @@ def _identity(new: NewMessage) -> dict[str, Any]:
     }
 
 
-def shown_text(parts: Sequence[Mapping[str, Any]]) -> str:
-    for part in parts:
-        text = part.get("text") or part.get("caption")
-        if isinstance(text, str):
-            return text[:SHOWN_TEXT]
-    return ""
+def _is_same(new: NewMessage, stored: Mapping[str, Any]) -> bool:
+    return all(stored.get(name) == value for name, value in _identity(new).items())

@@ -41,6 +41,13 @@ class Receipts:
     async def apply(self, account_id: str, event: PartReceipt) -> Applied:
         if not event.tells_of_message:
             return Applied.IGNORED
+        try:
+            return await self._apply(account_id, event)
+        except (Unwritable, UnicodeError, OverflowError):  # a time or a text that no document holds: nor will it later
+            log.receipt_ignored(event.request_id, "unwritable")
+            return Applied.IGNORED
+
+    async def _apply(self, account_id: str, event: PartReceipt) -> Applied:
         for _ in range(TRIES):
             found = await self._find(account_id, event)
             if found is None:
@@ -54,12 +61,8 @@ class Receipts:
                 log.receipt_ignored(found.request_id, decision.because)
                 return Applied.IGNORED
             settled = None if decision.outbox is None or outbox is None else (outbox, decision.outbox)
-            try:
-                if isinstance(await self._messages.settle(found, decision.shown, settled), Conflict):
-                    continue
-            except Unwritable:
-                log.receipt_ignored(found.request_id, "unwritable")  # no repetition will fit into the document either
-                return Applied.IGNORED
+            if isinstance(await self._messages.settle(found, decision.shown, settled), Conflict):
+                continue
             if settled is not None and document is not None:
                 await self._free_thread(document)
             return Applied.ADVANCED
@@ -67,11 +70,20 @@ class Receipts:
 
     async def _find(self, account_id: str, event: PartReceipt) -> StoredMessage | None:
         if event.request_id is not None:
-            return await self._messages.shown(account_id, "requestId", event.request_id)
+            shown = await self._messages.shown(account_id, "requestId", event.request_id)
+            return shown or await self._not_shown_yet(account_id, event.request_id)
         provider_message_id = event.receipt.provider_message_id
         if provider_message_id is None:
             return None
         return await self._messages.shown(account_id, "providerMessageId", provider_message_id)
+
+    async def _not_shown_yet(self, account_id: str, request_id: str) -> StoredMessage | None:
+        """A run's message has no document in its thread before it is sent, and that may be what the receipt tells."""
+        for stored in await self._messages.get([request_id]):
+            message = stored.message
+            if isinstance(message, OutboxMessage) and message.account_id == account_id and message.run_id is not None:
+                return StoredMessage.unshown(message)
+        return None
 
     async def _free_thread(self, before: OutboxMessage) -> None:
         """The thread need not wait for the message any longer, if that is what it waits for."""

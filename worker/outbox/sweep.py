@@ -17,7 +17,7 @@ from typing import assert_never
 from worker import log
 from worker.clock import Clock
 from worker.domain.account import Account, Closed, sending
-from worker.domain.claim import Cancel, Refuse, Skip, ending_of
+from worker.domain.claim import Cancel, Defer, Refuse, Skip, ending_of
 from worker.domain.lane import LaneState, due_time, overdue
 from worker.lane.waking import Waker
 from worker.outbox.refuse import refuse
@@ -63,7 +63,7 @@ class Sweep:
         for stored in await self._messages.cancel_requested():
             ending = ending_of(stored.message, now)
             match ending:
-                case Cancel(message=message) | Skip(message=message):
+                case Cancel(message=message) | Skip(message=message) | Defer(message=message):
                     await self._messages.end(stored, message)
                 case Refuse(error=error):
                     await refuse(self._messages, stored, error)

@@ -36,7 +36,7 @@ class Trigger:
         message = parse_message(request_id, data)
         if isinstance(message, InvalidMessage):
             await self._refuse(request_id)
-        elif message.status is OutboxStatus.QUEUED:
+        elif message.status is OutboxStatus.QUEUED and message.run_id is None:  # a run wakes its account itself
             await self._waker.wake(lane_of(message.account_id), _later(message, self._clock))
 
     async def _refuse(self, request_id: str) -> None:

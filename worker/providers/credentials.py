@@ -1,7 +1,14 @@
 """The secrets of an account: where they come from, and that nobody ever sees them.
 
-They live in the environment, in a file, or later in a secret manager; never in Firestore, logs or errors. An account
-without an entry has empty credentials, which its adapter answers with `AuthFailed`: no caller needs a branch for it.
+They live in Secret Manager (secret_manager.py), in a file or in the environment; never in Firestore, logs or errors. An
+account without an entry has empty credentials, which its adapter answers with `AuthFailed`: no caller needs a branch
+for it.
+
+    OUTBOX_CREDENTIALS_FILE      a JSON file, {account: {name: secret}}, with "*" for everybody else
+    OUTBOX_CREDENTIALS           the same as text
+    OUTBOX_CREDENTIALS_SECRETS   projects/PROJECT: a secret for each account in Secret Manager
+
+The first that is set counts: whoever has secrets on a laptop means those, whatever else the shell knows.
 """
 
 from __future__ import annotations
@@ -12,8 +19,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from worker.errors import OutboxError
+
 VARIABLE = "OUTBOX_CREDENTIALS"
 FILE_VARIABLE = "OUTBOX_CREDENTIALS_FILE"
+SECRETS_VARIABLE = "OUTBOX_CREDENTIALS_SECRETS"
+SECRETS_HOST_VARIABLE = "OUTBOX_SECRETS_EMULATOR_HOST"
+"""HOST:PORT of something that speaks Secret Manager's protocol; not set means Google's."""
 EVERYBODY = "*"
 """The entry for accounts that have none of their own."""
 WEBHOOK_SECRET = "webhookSecret"
@@ -30,21 +42,34 @@ class Credentials:
     def get(self, name: str) -> str | None:
         return self._secrets.get(name)
 
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self._secrets)
+
     def __repr__(self) -> str:
         return f"Credentials({', '.join(f'{name}=***' for name in sorted(self._secrets))})"
 
 
-class CredentialsUnavailable(Exception):
+class CredentialsUnavailable(OutboxError):
     """The place where secrets are kept does not answer, or is unreadable. Says where, never what it holds."""
 
 
 class CredentialResolver(Protocol):
+    """Those that keep nothing derive from it as they are."""
+
     async def resolve(self, account_id: str) -> Credentials:
         """Empty for an unknown account. Raises CredentialsUnavailable when it cannot know."""
         ...
 
+    def refused(self, account_id: str) -> None:
+        """The provider refused them: whoever keeps a copy looks again the next time, for they may be replaced."""
+        return
 
-class FixedCredentials:
+    async def close(self) -> None:
+        return
+
+
+class FixedCredentials(CredentialResolver):
     """Held in memory: `{account: {name: secret}}`, with "*" for everybody else."""
 
     def __init__(self, accounts: Mapping[str, Mapping[str, str]]) -> None:
@@ -57,7 +82,7 @@ class FixedCredentials:
         return f"FixedCredentials({self._accounts!r})"
 
 
-class FileCredentials:
+class FileCredentials(CredentialResolver):
     """A JSON file of the same form. It is read again when it changed, so that a secret can be replaced in place."""
 
     def __init__(self, path: Path) -> None:
@@ -78,28 +103,37 @@ class FileCredentials:
 
 
 def credentials_from(environment: Mapping[str, str] = os.environ) -> CredentialResolver:
-    """OUTBOX_CREDENTIALS_FILE names a file; OUTBOX_CREDENTIALS holds its content; the file wins."""
     if path := environment.get(FILE_VARIABLE):
         return FileCredentials(Path(path))
     if text := environment.get(VARIABLE):
         return FixedCredentials(_parsed(text, VARIABLE))
+    if parent := environment.get(SECRETS_VARIABLE):
+        # Imported here: only production has it, and it costs half a second.
+        from worker.providers.secret_manager import SecretManagerCredentials, connect
+
+        return SecretManagerCredentials(connect(parent, environment.get(SECRETS_HOST_VARIABLE, "")))
     return FixedCredentials({})
 
 
-def _parsed(text: str, where: str) -> dict[str, dict[str, str]]:
+def entries_in(text: str, where: str) -> dict[str, Any]:
+    """The JSON object in it. What is wrong with it is said without its own words: they quote the text."""
     try:
         content: Any = json.loads(text)
     except (ValueError, RecursionError):
-        # Not the parser's own words, nor as the cause: they quote the text.
         raise CredentialsUnavailable(f"{where} is not JSON") from None
     if not isinstance(content, dict):
-        raise CredentialsUnavailable(f"{where} must be an object of accounts")
-    for account, secrets in content.items():
-        if not isinstance(secrets, dict) or not all(_usable(secret) for secret in secrets.values()):
-            raise CredentialsUnavailable(f"{where}: the entry of {account!r} must be an object of printable strings")
+        raise CredentialsUnavailable(f"{where} must be a JSON object")
     return content
 
 
-def _usable(secret: object) -> bool:
+def is_usable(secret: object) -> bool:
     """Secrets go into headers: a stray line break would make a request that nobody can send."""
     return isinstance(secret, str) and secret.isascii() and secret.isprintable()
+
+
+def _parsed(text: str, where: str) -> dict[str, dict[str, str]]:
+    content = entries_in(text, where)
+    for account, secrets in content.items():
+        if not isinstance(secrets, dict) or not all(is_usable(secret) for secret in secrets.values()):
+            raise CredentialsUnavailable(f"{where}: the entry of {account!r} must be an object of printable strings")
+    return content

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
 import httpx
 
@@ -25,7 +26,13 @@ _MAX_CONNECTIONS = 200
 _KEEPALIVE_SECONDS = 4.0
 _LONGEST_RETRY_AFTER = timedelta(days=1)
 
-_NOT_PROCESSED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
+_NOT_PROCESSED = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.UnsupportedProtocol,
+    httpx.LocalProtocolError,  # a header that cannot be written
+)
 
 
 class Http:
@@ -36,11 +43,35 @@ class Http:
         self._client: httpx.AsyncClient | None = None
 
     async def post(
-        self, url: str, *, headers: Mapping[str, str], content: bytes, limit: timedelta
+        self, url: str, *, headers: Mapping[str, str], content: bytes, limit: timedelta, read: timedelta | None = None
+    ) -> httpx.Response | Retryable | Unknown:
+        """`read` is for a provider that is known to take its time before it answers."""
+        options = {} if read is None else {"timeout": _patient(read)}
+        return await self._answer("POST", url, limit, headers=dict(headers), content=content, **options)
+
+    async def post_form(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        fields: Mapping[str, str],
+        file: tuple[str, bytes, str],
+        limit: timedelta,
+    ) -> httpx.Response | Retryable | Unknown:
+        """A multipart form with one `file`: its name, content and type."""
+        return await self._answer("POST", url, limit, headers=dict(headers), data=dict(fields), files={"file": file})
+
+    async def get(
+        self, url: str, *, headers: Mapping[str, str], limit: timedelta
+    ) -> httpx.Response | Retryable | Unknown:
+        return await self._answer("GET", url, limit, headers=dict(headers))
+
+    async def _answer(
+        self, method: str, url: str, limit: timedelta, **request: Any
     ) -> httpx.Response | Retryable | Unknown:
         try:
             async with asyncio.timeout(limit.total_seconds()):
-                return await self._pool().post(url, headers=dict(headers), content=content)
+                return await self._pool().request(method, url, **request)
         except _NOT_PROCESSED as error:
             return Retryable(
                 code=ErrorCode.PROVIDER_UNAVAILABLE, detail=f"no connection to the provider ({type(error).__name__})"
@@ -67,6 +98,10 @@ class Http:
                 trust_env=False,
             )
         return self._client
+
+
+def _patient(read: timedelta) -> httpx.Timeout:
+    return httpx.Timeout(connect=_TIMEOUT.connect, pool=_TIMEOUT.pool, write=_TIMEOUT.write, read=read.total_seconds())
 
 
 def retry_after(headers: Mapping[str, str]) -> timedelta | None:

@@ -18,12 +18,13 @@ from datetime import timedelta
 from random import Random
 from typing import assert_never
 
-from worker.domain.message import OutboxMessage, Part
+from worker.domain.message import MediaPart, OutboxMessage, Part
 from worker.domain.outcome import (
     AuthFailed,
     ErrorCode,
     NotConnected,
     Outcome,
+    Postponed,
     Rejected,
     Retryable,
     Sent,
@@ -31,11 +32,26 @@ from worker.domain.outcome import (
     Unknown,
 )
 from worker.providers.correlation import Correlation
+from worker.providers.media import (
+    MediaContent,
+    MediaDesk,
+    MediaHandle,
+    MediaLink,
+    MediaRefused,
+    NoMedia,
+    ReadyMedia,
+    Upload,
+    as_not_sent,
+)
 from worker.providers.protocol import Profile
 
 log = logging.getLogger(__name__)
 
 Sleep = Callable[[float], Awaitable[object]]
+
+LEAST_TIME = timedelta(seconds=2)
+"""A call that is given less would end in doubt rather than in an answer."""
+_FILE_TOOK_TOO_LONG = "making its file ready took the time of one attempt; the next one finds it ready"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +77,13 @@ class OnePart:
     to: str
     part: Part
     correlation: Correlation
+    media: ReadyMedia | None
+    """The file of a media part, as the provider takes it. None for other parts."""
     limit: timedelta
     """The call must be over by then."""
 
 
-SendPart = Callable[[OnePart], Awaitable[Outcome]]
+SendPart = Callable[[OnePart], Awaitable[Outcome | MediaRefused]]
 """`Sent` when the part was accepted. `parts_sent` is left alone: counting is not its business."""
 
 
@@ -78,12 +96,24 @@ def log_adapter_failed(one: OnePart, error: Exception) -> None:
 
 
 class PartSender:
-    def __init__(self, *, jitter: PartJitter, random: Random, sleep: Sleep = asyncio.sleep) -> None:
+    def __init__(
+        self, *, jitter: PartJitter, random: Random, sleep: Sleep = asyncio.sleep, media: MediaDesk | None = None
+    ) -> None:
         self._jitter = jitter
         self._random = random
         self._sleep = sleep
+        self._media = media or NoMedia()
 
-    async def send(self, message: OutboxMessage, profile: Profile, send_part: SendPart, *, limit: timedelta) -> Outcome:
+    async def send(
+        self,
+        message: OutboxMessage,
+        provider: str,
+        profile: Profile,
+        send_part: SendPart,
+        *,
+        upload: Upload | None = None,
+        limit: timedelta,
+    ) -> Outcome:
         if refused := _refusal(message, profile):
             return refused
         clock = asyncio.get_running_loop().time
@@ -98,18 +128,56 @@ class PartSender:
                     return _out_of_time(index, len(message.parts), accepted)
                 await self._sleep(pause)
             one = _one_part(message, index, timedelta(seconds=ends - clock()))
-            outcome = await _outcome_of(send_part, one)
+            outcome = await self._send_one(one, _Asked(provider, profile, send_part, upload), ends)
             match outcome:
                 case Sent():
                     provider_message_id = outcome.provider_message_id
-                case Throttled() | Retryable() | Rejected() | AuthFailed() | NotConnected() | Unknown():
+                case Throttled() | Retryable() | Postponed() | Rejected() | AuthFailed() | NotConnected() | Unknown():
                     return replace(outcome, parts_sent=accepted)
                 case _:
                     assert_never(outcome)
         return Sent(provider_message_id=provider_message_id)
 
+    async def _send_one(self, one: OnePart, asked: _Asked, ends: float) -> Outcome:
+        """With its file made ready, and once more with a new upload if the provider refuses the file's handle."""
+        if not isinstance(one.part, MediaPart) or asked.profile.media is None:
+            return _final(await _outcome_of(asked.send_part, one))
+        for _ in range(2):
+            media = await self._media.ready(
+                one.account_id, asked.provider, one.part, asked.profile.media, asked.upload, limit=_left(ends)
+            )
+            if not isinstance(media, MediaContent | MediaHandle | MediaLink):
+                return as_not_sent(media)
+            if _left(ends) < LEAST_TIME:
+                return Postponed(code=ErrorCode.PROVIDER_TIMEOUT, detail=_FILE_TOOK_TOO_LONG, retry_after=timedelta(0))
+            outcome = await _outcome_of(asked.send_part, replace(one, media=media, limit=_left(ends)))
+            if not isinstance(outcome, MediaRefused) or not isinstance(media, MediaHandle):
+                return _final(outcome)
+            await self._media.forget(one.account_id, asked.provider, one.part, media)
+        return _final(outcome)
 
-async def _outcome_of(send_part: SendPart, one: OnePart) -> Outcome:
+
+def _left(ends: float) -> timedelta:
+    return timedelta(seconds=ends - asyncio.get_running_loop().time())
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What an adapter gave to `send`."""
+
+    provider: str
+    profile: Profile
+    send_part: SendPart
+    upload: Upload | None
+
+
+def _final(outcome: Outcome | MediaRefused) -> Outcome:
+    if isinstance(outcome, MediaRefused):
+        return Rejected(code=ErrorCode.MEDIA_MISSING, detail=f"the provider refused the file: {outcome.detail}")
+    return outcome
+
+
+async def _outcome_of(send_part: SendPart, one: OnePart) -> Outcome | MediaRefused:
     try:
         return await send_part(one)
     except Exception as error:  # noqa: BLE001 - the border: an adapter that broke may have sent before it did
@@ -123,6 +191,7 @@ def _one_part(message: OutboxMessage, index: int, limit: timedelta) -> OnePart:
         to=message.to,
         part=message.parts[index],
         correlation=Correlation(request_id=message.request_id, part=index, parts=len(message.parts)),
+        media=None,
         limit=limit,
     )
 
@@ -138,8 +207,8 @@ def _refusal(message: OutboxMessage, profile: Profile) -> Rejected | None:
     )
 
 
-def _out_of_time(index: int, parts: int, accepted: int) -> Retryable:
-    return Retryable(
+def _out_of_time(index: int, parts: int, accepted: int) -> Postponed:
+    return Postponed(
         code=ErrorCode.PROVIDER_TIMEOUT,
         detail=f"{index} of {parts} parts were accepted in the time of one attempt; the next goes on after them",
         retry_after=timedelta(0),

@@ -47,6 +47,18 @@ class MediaMode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Secret:
+    """One entry of an account's credentials. Addresses and ids are kept with the secrets, in one place."""
+
+    name: str
+    what: str
+    """For a person: what it is, and where to find it."""
+    required: bool = True
+    hidden: bool = True
+    """Not shown while it is typed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """What a provider declares about itself. It never changes."""
 
@@ -55,11 +67,13 @@ class Profile:
     part_types: frozenset[PartType]
     """A message with any other part is rejected before anything of it is sent."""
     media: MediaMode | None
-    """None if it takes no media."""
+    """None if it takes no media, or takes a mediaId as it is."""
     needs_session: bool
     """Sends only while a session is up, so `NotConnected` is to be expected."""
     throttle_scopes: frozenset[Scope]
     """What its throttles may name."""
+    secrets: tuple[Secret, ...] = ()
+    """What an account must bring, in the order in which a person is asked for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +121,37 @@ class Unrecognised:
 WebhookEvent = PartReceipt | InboundMessage | SessionChanged | Unrecognised
 
 
+class SessionState(StrEnum):
+    DOWN = "down"
+    STARTING = "starting"
+    NEEDS_PAIRING = "needs_pairing"
+    """Only a person can bring it up, with the phone in hand."""
+    UP = "up"
+    BROKEN = "broken"
+
+
+class Sessions(Protocol):
+    """The live sessions of a provider that needs one to send. Starting and stopping twice does no harm."""
+
+    async def state(self, account_id: str, credentials: Credentials, *, limit: timedelta) -> SessionState | Outcome: ...
+
+    async def start(self, account_id: str, credentials: Credentials, *, limit: timedelta) -> SessionState | Outcome: ...
+
+    async def stop(self, account_id: str, credentials: Credentials, *, limit: timedelta) -> SessionState | Outcome: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What a harmless call with an account's credentials showed."""
+
+    works: bool
+    detail: str
+    """For a person: what was found, or what to mend. Quotes no secret."""
+
+
 class Provider(Protocol):
+    """Adapters derive from it: most have no sessions and no handshake."""
+
     @property
     def name(self) -> str:
         """As in `accounts/{accountId}.provider` and in the webhook's path."""
@@ -119,6 +163,24 @@ class Provider(Protocol):
     async def send(self, message: OutboxMessage, credentials: Credentials, *, limit: timedelta) -> Outcome:
         """Send the parts that earlier attempts have not; never longer than `limit`, all parts together."""
         ...
+
+    def foretold_id(self, message: OutboxMessage) -> str | None:
+        """The provider's id that the last part will have, where that is known before it is sent: a receipt that names
+        it then settles a call that was never answered."""
+        return None
+
+    async def check(self, account_id: str, credentials: Credentials, *, limit: timedelta) -> Checked:
+        """Try the credentials with a call that sends nothing. Never raises."""
+        ...
+
+    @property
+    def sessions(self) -> Sessions | None:
+        """None where the profile needs none, or where they are looked after elsewhere."""
+        return None
+
+    def handshake(self, query: Mapping[str, str], credentials: Credentials) -> str | None:
+        """What to answer to the GET by which a provider makes sure of a webhook's address; None refuses it."""
+        return None
 
     def verify(self, headers: Mapping[str, str], raw_body: bytes, secret: str, *, now: datetime) -> bool:
         """Whether the provider sent this, and lately. In constant time; never raises."""

@@ -12,21 +12,31 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from random import Random
+from typing import Literal, assert_never
 
 import httpx
 
+from worker.clock import Clock, system_clock
 from worker.domain.message import OutboxMessage
-from worker.domain.outcome import AuthFailed, Capability, NotConnected, Outcome
+from worker.domain.outcome import AuthFailed, Capability, NotConnected, Outcome, Unknown
 from worker.providers.credentials import (
     WEBHOOK_SECRET,
     CredentialResolver,
     Credentials,
     CredentialsUnavailable,
 )
+from worker.providers.depth import is_too_deep
 from worker.providers.http import Http
+from worker.providers.interakt import DEFAULT_URL as INTERAKT_URL
+from worker.providers.interakt import Interakt
+from worker.providers.media import MediaDesk, NoMedia
 from worker.providers.parts import PartJitter, PartSender, Sleep
-from worker.providers.protocol import Profile, Provider, Unrecognised, WebhookEvent
+from worker.providers.protocol import Checked, Profile, Provider, SessionState, Unrecognised, WebhookEvent
+from worker.providers.signed_webhook import SignedWebhook
 from worker.providers.simulated import CAPABILITIES, Simulated
+from worker.providers.waha import Waha
+from worker.providers.whatsapp_cloud import URL as WHATSAPP_CLOUD_URL
+from worker.providers.whatsapp_cloud import WhatsAppCloud
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +46,8 @@ MAX_WEBHOOK_BYTES = 1_000_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderSettings:
     simulated_url: str = "http://127.0.0.1:8083"
+    interakt_url: str = INTERAKT_URL
+    whatsapp_cloud_url: str = WHATSAPP_CLOUD_URL
     part_jitter: PartJitter = field(default_factory=PartJitter)
 
 
@@ -79,13 +91,16 @@ class Providers:
         except (CredentialsUnavailable, TimeoutError) as error:
             log_credentials_unavailable(message.account_id, error)
             return NotConnected(detail="the account's credentials cannot be read at the moment")
-        return await self[name].send(message, credentials, limit=timedelta(seconds=ends - clock()))
+        outcome = await self[name].send(message, credentials, limit=timedelta(seconds=ends - clock()))
+        if isinstance(outcome, AuthFailed):
+            self._credentials.refused(message.account_id)
+        return outcome
 
     async def receive(
         self, name: str, account_id: str, headers: Mapping[str, str], raw_body: bytes, *, now: datetime
     ) -> Received | Refused | TryLater:
         """Verify, then parse. The account is the one of the webhook's path, and its secret must have signed."""
-        if len(raw_body) > MAX_WEBHOOK_BYTES:
+        if len(raw_body) > MAX_WEBHOOK_BYTES or name not in self._adapters:
             return Refused()
         try:
             credentials = await self._credentials.resolve(account_id)
@@ -95,13 +110,55 @@ class Providers:
         provider, secret = self[name], credentials.get(WEBHOOK_SECRET)
         if not secret or not provider.verify(headers, raw_body, secret, now=now):
             return Refused()
+        if is_too_deep(raw_body):
+            return Received(events=(Unrecognised(detail="the body is nested too deeply, or not JSON"),))
         return Received(events=provider.parse(raw_body))
+
+    async def handshake(self, name: str, account_id: str, query: Mapping[str, str]) -> str | Refused | TryLater:
+        if name not in self._adapters:
+            return Refused()
+        try:
+            credentials = await self._credentials.resolve(account_id)
+        except CredentialsUnavailable as error:
+            log_credentials_unavailable(account_id, error)
+            return TryLater()
+        challenge = self[name].handshake(query, credentials)
+        return Refused() if challenge is None else challenge
+
+    async def session(
+        self, name: str, account_id: str, order: Literal["state", "start", "stop"], *, limit: timedelta
+    ) -> SessionState | Outcome:
+        """Asks for the account's session, or orders it up or down. Never raises, and keeps to `limit`."""
+        sessions = self[name].sessions
+        if sessions is None:
+            return AuthFailed(detail=f"the provider {name[:60]!r} has no sessions to look after")
+        try:
+            async with asyncio.timeout(limit.total_seconds()):
+                credentials = await self._credentials.resolve(account_id)
+                match order:
+                    case "state":
+                        return await sessions.state(account_id, credentials, limit=limit)
+                    case "start":
+                        return await sessions.start(account_id, credentials, limit=limit)
+                    case "stop":
+                        return await sessions.stop(account_id, credentials, limit=limit)
+                    case _:
+                        assert_never(order)
+        except TimeoutError:
+            return Unknown(detail="the provider did not answer in time")
+        except CredentialsUnavailable as error:
+            log_credentials_unavailable(account_id, error)
+            return NotConnected(detail="the account's credentials cannot be read at the moment")
+
+    async def check(self, name: str, account_id: str, credentials: Credentials, *, limit: timedelta) -> Checked:
+        return await self[name].check(account_id, credentials, limit=limit)
 
     async def close(self) -> None:
         await self._http.close()
+        await self._credentials.close()
 
 
-class Unconfigured:
+class Unconfigured(Provider):
     """Stands for a provider that this installation does not have."""
 
     def __init__(self, name: str) -> None:
@@ -117,6 +174,9 @@ class Unconfigured:
 
     async def send(self, message: OutboxMessage, credentials: Credentials, *, limit: timedelta) -> Outcome:
         return AuthFailed(detail=f"the account names the provider {self._name[:60]!r}, which is not configured here")
+
+    async def check(self, account_id: str, credentials: Credentials, *, limit: timedelta) -> Checked:
+        return Checked(works=False, detail=f"there is no provider {self._name[:60]!r} here")
 
     def verify(self, headers: Mapping[str, str], raw_body: bytes, secret: str, *, now: datetime) -> bool:
         return False
@@ -146,12 +206,20 @@ def providers(
     settings: ProviderSettings,
     *,
     credentials: CredentialResolver,
+    media: MediaDesk | None = None,
     transport: httpx.AsyncBaseTransport | None = None,
     random: Random | None = None,
     sleep: Sleep = asyncio.sleep,
+    clock: Clock = system_clock,
 ) -> Providers:
     """`transport` is the network, `random` and `sleep` the pauses between parts; all for simulations."""
     http = Http(transport)
-    parts = PartSender(jitter=settings.part_jitter, random=random or Random(), sleep=sleep)
-    adapters = [Simulated(name, settings.simulated_url, http, parts) for name in CAPABILITIES]
+    parts = PartSender(jitter=settings.part_jitter, random=random or Random(), sleep=sleep, media=media or NoMedia())
+    adapters: list[Provider] = [
+        *(Simulated(name, settings.simulated_url, http, parts) for name in CAPABILITIES),
+        Interakt(settings.interakt_url, http, parts),
+        SignedWebhook(http, parts, clock),
+        Waha(http, parts),
+        WhatsAppCloud(settings.whatsapp_cloud_url, http, parts, clock=clock),
+    ]
     return Providers(adapters, credentials, http)

@@ -6,7 +6,8 @@ One adapter, three names, because what follows an unknown outcome depends on wha
     simulated-idempotent   the same, and it delivers a key once however often it is sent
     simulated-mute         neither: an unknown outcome stays unknown
 
-Call: `POST {base}/v1/{accountId}/messages`, bearer token, JSON. Refusals: `{"error": {"code", "message", "scope"?}}`:
+Call: `POST {base}/v1/{accountId}/messages`, bearer token, JSON. A file goes to `POST {base}/v1/{accountId}/media`
+first, as it is, and the message names the handle that came back. Refusals: `{"error": {"code", "message", "scope"?}}`:
 the code decides, and the HTTP status only where there is no code that we know.
 """
 
@@ -35,12 +36,14 @@ from worker.domain.outcome import (
     Throttled,
     Unknown,
 )
-from worker.providers.credentials import Credentials
+from worker.providers.answers import by_status, json_object, text_of
+from worker.providers.credentials import WEBHOOK_SECRET, Credentials
+from worker.providers.event_envelope import events_in
 from worker.providers.http import Http, retry_after
+from worker.providers.media import MediaContent, MediaHandle, MediaRefused, NotUploaded, Uploaded
 from worker.providers.parts import OnePart, PartSender
-from worker.providers.protocol import MediaMode, Profile, WebhookEvent
+from worker.providers.protocol import Checked, MediaMode, Profile, Provider, Secret, WebhookEvent
 from worker.providers.signature import is_genuine
-from worker.providers.simulated_webhook import events_in
 
 SIGNATURE_HEADER = "X-Simulated-Signature"
 TOKEN = "token"
@@ -59,10 +62,11 @@ REJECTIONS: Mapping[str, ErrorCode] = {
     "rejected": ErrorCode.REJECTED,
 }
 """Refused for good."""
+HANDLE_REFUSED = "media_expired"
 _AUTH = frozenset({"unauthorized", "account_blocked"})
 
 
-class Simulated:
+class Simulated(Provider):
     def __init__(self, name: str, base_url: str, http: Http, parts: PartSender) -> None:
         self._name = name
         self._base_url = base_url.rstrip("/")
@@ -71,9 +75,13 @@ class Simulated:
         self._profile = Profile(
             capability=CAPABILITIES[name],
             part_types=frozenset({"text", "media", "template"}),
-            media=MediaMode.LINK,
+            media=MediaMode.UPLOAD,
             needs_session=True,
             throttle_scopes=frozenset(Scope),
+            secrets=(
+                Secret(name=TOKEN, what="the simulator's token: anything"),
+                Secret(name=WEBHOOK_SECRET, what="what the simulator signs its webhooks with"),
+            ),
         )
 
     @property
@@ -89,16 +97,27 @@ class Simulated:
         if not token:
             return AuthFailed(detail="the account has no token")
 
-        async def send_part(one: OnePart) -> Outcome:
+        account = f"{self._base_url}/v1/{quote(message.account_id, safe='')}"
+
+        async def send_part(one: OnePart) -> Outcome | MediaRefused:
             answer = await self._http.post(
-                f"{self._base_url}/v1/{quote(one.account_id, safe='')}/messages",
+                f"{account}/messages",
                 headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
                 content=json.dumps(self._body(one)).encode(),
                 limit=one.limit,
             )
             return _outcome(answer) if isinstance(answer, httpx.Response) else answer
 
-        return await self._parts.send(message, self._profile, send_part, limit=limit)
+        async def upload(file: MediaContent, within: timedelta) -> Uploaded | NotUploaded:
+            answer = await self._http.post(
+                f"{account}/media",
+                headers={"Authorization": f"Bearer {token}", "Content-Type": file.mime_type},
+                content=file.content,
+                limit=within,
+            )
+            return _uploaded(answer) if isinstance(answer, httpx.Response) else answer
+
+        return await self._parts.send(message, self._name, self._profile, send_part, upload=upload, limit=limit)
 
     def _body(self, one: OnePart) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -112,7 +131,14 @@ class Simulated:
             body["idempotencyKey"] = one.correlation.key
         if self._profile.capability.echoes_request_id:
             body["echo"] = str(one.correlation)
+        if isinstance(one.media, MediaHandle):
+            body["mediaHandle"] = one.media.handle
         return body
+
+    async def check(self, account_id: str, credentials: Credentials, *, limit: timedelta) -> Checked:
+        if not credentials.get(TOKEN):
+            return Checked(works=False, detail="the account has no token")
+        return Checked(works=True, detail="the simulator takes every token")
 
     def verify(self, headers: Mapping[str, str], raw_body: bytes, secret: str, *, now: datetime) -> bool:
         wanted = SIGNATURE_HEADER.lower()
@@ -130,16 +156,42 @@ class _Refusal:
     scope: str
 
 
-def _outcome(response: httpx.Response) -> Outcome:
+def _outcome(response: httpx.Response) -> Outcome | MediaRefused:
     if response.is_success:
         return _accepted(response)
     refusal = _refusal(response)
+    if refusal.code == HANDLE_REFUSED:
+        return MediaRefused(detail=refusal.message)
+    return _refused(response, refusal)
+
+
+def _uploaded(response: httpx.Response) -> Uploaded | NotUploaded:
+    if not response.is_success:
+        outcome = _refused(response, _refusal(response))
+        assert not isinstance(outcome, Sent), "a refusal accepts nothing"
+        return outcome
+    answer = json_object(response)
+    handle = answer.get("handle")
+    if not isinstance(handle, str) or not handle:
+        return Unknown(detail=f"{response.status_code} with an answer that names no handle")
+    return Uploaded(handle=handle, expires_at=_time(text_of(answer, "expiresAt")))
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return None if at.tzinfo is None else at
+
+
+def _refused(response: httpx.Response, refusal: _Refusal) -> Outcome:
     detail = f"{response.status_code} {refusal.code}: {refusal.message}".strip(" :")
-    return _by_code(refusal, response, detail) or _by_status(response, detail)
+    return _by_code(refusal, response, detail) or by_status(response, detail)
 
 
 def _accepted(response: httpx.Response) -> Sent | Unknown:
-    answer = _object(response)
+    answer = json_object(response)
     identity = answer.get("providerMessageId")
     if isinstance(identity, str) and identity:
         return Sent(provider_message_id=identity)
@@ -161,39 +213,12 @@ def _by_code(refusal: _Refusal, response: httpx.Response, detail: str) -> Outcom
     return None
 
 
-def _by_status(response: httpx.Response, detail: str) -> Outcome:
-    match response.status_code:
-        case 429:
-            return Throttled(scope=Scope.ACCOUNT, detail=detail, retry_after=retry_after(response.headers))
-        case 401 | 403:
-            return AuthFailed(detail=detail)
-        case 408 | 409 | 425 | 499:  # a request that timed out or met another one may have been processed
-            return Unknown(detail=detail)
-        case status if 400 <= status < 500:
-            return Rejected(code=ErrorCode.REJECTED, detail=detail)
-        case _:
-            return Unknown(detail=detail)
-
-
 def _scope(text: str) -> Scope:
     """An unknown scope is taken for the account: narrower would keep calling, wider would stop others."""
     return Scope(text) if text in set(Scope) else Scope.ACCOUNT
 
 
 def _refusal(response: httpx.Response) -> _Refusal:
-    error = _object(response).get("error")
+    error = json_object(response).get("error")
     fields = error if isinstance(error, dict) else {}
-
-    def text(name: str) -> str:
-        value = fields.get(name)
-        return value[:200] if isinstance(value, str) else ""
-
-    return _Refusal(code=text("code"), message=text("message"), scope=text("scope"))
-
-
-def _object(response: httpx.Response) -> dict[str, Any]:
-    try:
-        body = json.loads(response.content)
-    except (ValueError, RecursionError):
-        return {}
-    return body if isinstance(body, dict) else {}
+    return _Refusal(code=text_of(fields, "code"), message=text_of(fields, "message"), scope=text_of(fields, "scope"))

@@ -17,6 +17,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import grpc
@@ -26,6 +27,7 @@ from worker import metrics
 from worker.errors import StoreUnavailable, Unwritable
 from worker.store import protos
 from worker.store.protos import Proto
+from worker.store.streams import InLoop, InThread, ReadStream
 from worker.store.values import from_fields, from_timestamp, to_proto
 
 T = TypeVar("T")
@@ -167,8 +169,16 @@ _DESCENDING = protos.StructuredQuery.Direction.Value("DESCENDING")
 
 
 class Gateway:
-    def __init__(self, client: AsyncClient, *, jitter: Callable[[], float] = random.random) -> None:
+    def __init__(
+        self,
+        client: AsyncClient,
+        *,
+        queries: grpc.Channel | None = None,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        """`queries` is a channel for queries alone, read in threads; without it they share the client's."""
         self._client = client
+        self._queries = queries  # kept: a channel that nobody holds is closed
         self._jitter = jitter
         self._database = client._database_string
         self._root = f"{self._database}/documents"
@@ -177,7 +187,11 @@ class Gateway:
             self._metadata.append(("authorization", "Bearer owner"))
         channel = client._firestore_api.transport.grpc_channel
         self._batch_get = _method(channel.unary_stream, "BatchGetDocuments", protos.BatchGetDocumentsResponse)
-        self._run_query = _method(channel.unary_stream, "RunQuery", protos.RunQueryResponse)
+        self._run_query: ReadStream = (
+            InLoop(_method(channel.unary_stream, "RunQuery", protos.RunQueryResponse))
+            if queries is None
+            else InThread(_method(queries.unary_stream, "RunQuery", protos.RunQueryResponse))
+        )
         self._aggregate = _method(channel.unary_stream, "RunAggregationQuery", protos.RunAggregationQueryResponse)
         self._commit = _method(channel.unary_unary, "Commit", protos.CommitResponse)
         self._listen = _method(channel.stream_stream, "Listen", protos.ListenResponse)
@@ -211,11 +225,8 @@ class Gateway:
         self._fill(request, query)
 
         async def read() -> list[Snapshot]:
-            return [
-                self._snapshot(answer.document)
-                async for answer in self._run_query(request, timeout=RPC_TIMEOUT_SECONDS, metadata=self._metadata)
-                if answer.HasField("document")
-            ]
+            answers = await self._run_query(request, within_seconds=RPC_TIMEOUT_SECONDS, metadata=self._metadata)
+            return [self._snapshot(answer.document) for answer in answers if answer.HasField("document")]
 
         found = await self._reading(read)
         metrics.firestore("read", max(1, len(found)))
@@ -308,6 +319,7 @@ class Gateway:
         proto = request.writes.add()
         proto.update.name = f"{self._root}/{write.path}"
         fields = proto.update.fields
+        masked: list[str] = []
         for name, value in write.fields.items():
             if isinstance(value, ServerTime):
                 proto.update_transforms.add(field_path=name, set_to_server_value=1)
@@ -315,16 +327,16 @@ class Gateway:
             if isinstance(value, Increment):
                 proto.update_transforms.add(field_path=name).increment.integer_value = value.by
                 continue
-            if write.masked:
-                proto.update_mask.field_paths.append(name if _PLAIN.fullmatch(name) else _quoted(name))
+            masked.append(_path(name))
             if not isinstance(value, Delete):
                 to_proto(value, fields[name])
         for (name, key), value in write.nested.items():
-            proto.update_mask.field_paths.append(f"{name}.{_quoted(key)}")
+            masked.append(f"{name}.{_quoted(key)}")
             if not isinstance(value, Delete):
                 to_proto(value, fields[name].map_value.fields[key])
         if write.masked:
             proto.update_mask.SetInParent()
+            proto.update_mask.field_paths.extend(masked)
         if write.version is not None:
             proto.current_document.update_time.seconds, proto.current_document.update_time.nanos = write.version
         elif write.exists is not None:
@@ -383,7 +395,7 @@ class Gateway:
         for attempt in range(TRIES):
             try:
                 return await read()
-            except grpc.aio.AioRpcError as error:
+            except grpc.RpcError as error:
                 if error.code() not in _NOT_APPLIED | _PERHAPS_APPLIED:
                     raise
                 if attempt == TRIES - 1:
@@ -408,6 +420,11 @@ def _method(kind: Callable[..., Any], name: str, response: Proto) -> Any:
 def _serialize(message: Proto) -> bytes:
     data: bytes = message.SerializeToString()
     return data
+
+
+@lru_cache(maxsize=1024)
+def _path(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) else _quoted(name)
 
 
 def _quoted(key: str) -> str:

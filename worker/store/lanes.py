@@ -114,6 +114,7 @@ def _fields(lane: Lane) -> dict[str, Any]:
         "tat": lane.tat,
         "rateFactor": lane.rate_factor,
         "pausedUntil": lane.paused_until,
+        "throttledUntil": lane.throttled_until,
     }
 
 
@@ -142,6 +143,7 @@ def _lane(data: Mapping[str, Any]) -> Lane:
         tat=data.get("tat"),
         rate_factor=float(data.get("rateFactor", 1.0)),
         paused_until=data.get("pausedUntil"),
+        throttled_until=data.get("throttledUntil"),
         holds={
             thread_id: ThreadHold(until=until, request_id=named.get(thread_id))
             for thread_id, until in data.get("holds", {}).items()

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal
 
-from worker.domain.message import SHOWN_AS, MessageStatus, OutboxMessage, OutboxStatus
+from worker.domain.message import SHOWN_AS, MessageStatus, OutboxMessage, OutboxStatus, shown_text
 from worker.domain.outcome import DeliveryError, ErrorCode
 from worker.domain.receipt import ShownMessage
 from worker.domain.validation import InvalidMessage, parse_message
@@ -30,6 +30,10 @@ IN_WAITING = (OutboxStatus.QUEUED.value, OutboxStatus.UNCERTAIN.value)
 """What a lane looks for: to be sent, or to be settled when its wait for a receipt ends."""
 
 
+MOST_IN_A_QUERY = 30
+"""Values that Firestore takes in one `in`."""
+_EVER = datetime(1970, 1, 1, tzinfo=UTC)
+"""Before any time that a document may have."""
 LARGEST_BYTES = 1_040_000
 """Firestore takes 1,048,576; the rest is for what we write into the document on its way."""
 
@@ -57,13 +61,25 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
+class NextDue:
+    at: datetime
+    run_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class StoredMessage:
     """A thread's message document, as far as receipts can change it."""
 
     shown: ShownMessage
     path: str
     request_id: str
-    version: Version
+    version: Version | None
+    """None: it is a run's, and does not exist yet."""
+
+    @classmethod
+    def unshown(cls, message: OutboxMessage) -> StoredMessage:
+        path = paths.message(message.thread_id, message.request_id)
+        return cls(ShownMessage(status=MessageStatus.QUEUED), path, message.request_id, None)
 
 
 class MessageStore:
@@ -77,25 +93,29 @@ class MessageStore:
         where = (("accountId", "==", account_id), ("status", "in", IN_WAITING), ("nextAttemptAt", "<=", now))
         cursor = None
         if after is not None and isinstance(after.message, OutboxMessage):
-            cursor = (after.message.next_attempt_at, paths.outbox(after.request_id))
+            cursor = (after.message.next_attempt_at, after.message.created_at, paths.outbox(after.request_id))
         query = Find(
             collection=paths.OUTBOX,
             where=where,
-            order_by=("nextAttemptAt", "__name__"),
+            order_by=("nextAttemptAt", "createdAt", "__name__"),
             limit=limit,
             start_after=cursor,
         )
         return [_stored(snapshot) for snapshot in await self._gateway.find(query)]
 
-    async def next_due(self, account_id: str, now: datetime) -> datetime | None:
-        """When the first document beyond now comes due."""
-        where = (("accountId", "==", account_id), ("status", "in", IN_WAITING), ("nextAttemptAt", ">", now))
+    async def next_due(self, account_id: str, after: datetime) -> NextDue | None:
+        """The first document that comes due after that."""
+        where = (("accountId", "==", account_id), ("status", "in", IN_WAITING), ("nextAttemptAt", ">", after))
         query = Find(
-            collection=paths.OUTBOX, where=where, order_by=("nextAttemptAt",), limit=1, select=("nextAttemptAt",)
+            collection=paths.OUTBOX,
+            where=where,
+            order_by=("nextAttemptAt", "createdAt"),  # not needed, but then one index serves both
+            limit=1,
+            select=("nextAttemptAt", "runId"),
         )
         found = await self._gateway.find(query)
         at = found[0].data.get("nextAttemptAt") if found else None
-        return at if isinstance(at, datetime) else None
+        return NextDue(at, found[0].data.get("runId")) if isinstance(at, datetime) else None
 
     async def abandoned(self, account_id: str, by: datetime, limit: int = 100) -> list[Stored]:
         """In flight under a claim whose lease ended by then: what earlier holders of the lane left."""
@@ -168,18 +188,91 @@ class MessageStore:
     async def write(self, writes: Sequence[WriteOp]) -> Committed | Conflict:
         return await self._gateway.commit(writes)
 
+    # --- what a run reads and writes
+
+    async def of_run(self, run_id: str, status: OutboxStatus, limit: int, after: str | None = None) -> list[Stored]:
+        """A run's documents of one status, by name; behind that requestId, if given."""
+        query = Find(
+            collection=paths.OUTBOX,
+            where=(("runId", "==", run_id), ("status", "==", status.value)),
+            order_by=("__name__",),
+            limit=limit,
+            start_after=None if after is None else (paths.outbox(after),),
+        )
+        return [_stored(snapshot) for snapshot in await self._gateway.find(query)]
+
+    async def is_in_sight(self, run_id: str) -> bool:
+        """Whether a lane may come to any of a run's documents: one look at all of them at one moment. Those that are
+        parked, or wait for a person, have no time."""
+        open_ones = (OutboxStatus.QUEUED.value, OutboxStatus.SENDING.value, OutboxStatus.UNCERTAIN.value)
+        query = Find(
+            collection=paths.OUTBOX,
+            where=(("runId", "==", run_id), ("status", "in", open_ones), ("nextAttemptAt", ">", _EVER)),
+            order_by=("nextAttemptAt",),
+            limit=1,
+            select=("status",),
+        )
+        return bool(await self._gateway.find(query))
+
+    async def count_of_run(self, run_id: str, status: OutboxStatus) -> int:
+        where = (("runId", "==", run_id), ("status", "==", status.value))
+        return await self._gateway.count(Find(collection=paths.OUTBOX, where=where))
+
+    async def count_shown_of_run(self, run_id: str, status: MessageStatus) -> int:
+        where = (("runId", "==", run_id), ("status", "==", status.value))
+        return await self._gateway.count(Find(collection=paths.MESSAGES, group=True, where=where))
+
+    async def count_waiting(self, account_id: str) -> int:
+        where = (("accountId", "==", account_id), ("status", "==", OutboxStatus.QUEUED.value))
+        return await self._gateway.count(Find(collection=paths.OUTBOX, where=where))
+
+    async def move(self, changes: Sequence[tuple[Stored, OutboxMessage]]) -> int:
+        """Each document as it was read becomes the one beside it; those that somebody changed meanwhile are left.
+        How many were written."""
+        if not changes:
+            return 0
+        writes = [
+            update(paths.outbox(new.request_id), _changes(_valid(old), new), version=old.version)
+            for old, new in changes
+        ]
+        if not isinstance(await self._gateway.commit(writes), Conflict):
+            return len(writes)
+        results = [await self._gateway.commit([write]) for write in writes]
+        return sum(not isinstance(result, Conflict) for result in results)
+
     # --- what receipts read and write
 
     async def shown(self, account_id: str, field: ReceiptKey, value: str) -> StoredMessage | None:
         """The message that a receipt tells of, by our id as it was echoed, or by the provider's own. One read."""
         where = (("accountId", "==", account_id), (field, "==", value))
-        found = await self._gateway.find(Find(collection=paths.MESSAGES, group=True, where=where, limit=1))
-        return _shown(found[0]) if found else None
+        found = await self._gateway.find(Find(collection=paths.MESSAGES, group=True, where=where, limit=2))
+        return next((_shown(snapshot) for snapshot in found if _is_ours(snapshot)), None)
+
+    async def shown_all(self, account_id: str, field: ReceiptKey, values: Sequence[str]) -> dict[str, StoredMessage]:
+        """The same for several, at most `MOST_IN_A_QUERY`: those that are known, by value."""
+        where = (("accountId", "==", account_id), (field, "in", list(values)))
+        found = await self._gateway.find(Find(collection=paths.MESSAGES, group=True, where=where))
+        return {str(snapshot.data.get(field)): _shown(snapshot) for snapshot in found if _is_ours(snapshot)}
+
+    async def advance(self, changes: Sequence[tuple[StoredMessage, ShownMessage]]) -> Committed | Conflict:
+        """All of them or none: each as it was read becomes the one beside it."""
+        return await self._gateway.commit(
+            [
+                update(before.path, _shown_changes(before.shown, after), version=before.version)
+                for before, after in changes
+            ]
+        )
 
     async def settle(
         self, before: StoredMessage, after: ShownMessage, outbox: tuple[Stored, OutboxMessage] | None
     ) -> Committed | Conflict:
-        writes = [update(before.path, _shown_changes(before.shown, after), version=before.version)]
+        changes = _shown_changes(before.shown, after)
+        if before.version is not None:
+            writes = [update(before.path, changes, version=before.version)]
+        else:
+            assert outbox is not None, "a message that is not shown yet is known from its outbox document"
+            shown, thread = first_shown(outbox[1])
+            writes = [replace(shown, fields={**shown.fields, **changes}, masked=False, exists=False), thread]
         if outbox is not None:
             old, new = outbox
             writes.append(update(paths.outbox(new.request_id), _changes(_valid(old), new), version=old.version))
@@ -190,9 +283,41 @@ def completion(claim: Stored, new: OutboxMessage) -> list[WriteOp]:
     """The writes that end or put back an attempt: the document under its claim, and what people see of it."""
     old = _valid(claim)
     writes = [update(paths.outbox(new.request_id), _changes(old, new), version=claim.version)]
-    if SHOWN_AS[new.status] is not SHOWN_AS[old.status]:  # otherwise people see it already, or receipts told more
+    if SHOWN_AS[new.status] is SHOWN_AS[old.status]:  # people see it already, or receipts told more
+        if new.run_id is None and new.provider_message_id not in (None, old.provider_message_id):
+            known = {"providerMessageId": new.provider_message_id}  # foretold: a receipt may look for it
+            writes.append(upsert(paths.message(new.thread_id, new.request_id), known))
+        return writes
+    if new.run_id is None:
         writes.append(upsert(paths.message(new.thread_id, new.request_id), shown_fields(new)))
+    elif new.status is OutboxStatus.SENT:
+        writes += first_shown(new)
     return writes
+
+
+def first_shown(message: OutboxMessage) -> list[WriteOp]:
+    """A run's message appears in its thread when it is sent. What receipts may have told before stays."""
+    parts = [part.model_dump(exclude_none=True) for part in message.parts]
+    identity = {
+        "requestId": message.request_id,
+        "accountId": message.account_id,
+        "threadId": message.thread_id,
+        "to": message.to,
+        "direction": "outbound",
+        "parts": parts,
+        "createdAt": message.created_at,
+        "runId": message.run_id,
+    }
+    thread = {
+        "accountId": message.account_id,
+        "to": message.to,
+        "lastMessageAt": message.sent_at,
+        "lastMessageText": shown_text(parts),
+    }
+    return [
+        upsert(paths.message(message.thread_id, message.request_id), identity | shown_fields(message)),
+        upsert(paths.thread(message.thread_id), thread),
+    ]
 
 
 def refusal(document: Stored, error: DeliveryError, expire_at: datetime) -> WriteOp:
@@ -271,6 +396,7 @@ def _fields(message: OutboxMessage) -> dict[str, Any]:
     return {
         "status": message.status.value,
         "nextAttemptAt": message.next_attempt_at,
+        "sendBy": message.send_by,
         "attempts": message.attempts,
         "failures": message.failures,
         "partsSent": message.parts_sent,
@@ -287,6 +413,11 @@ def _fields(message: OutboxMessage) -> dict[str, Any]:
 
 def error_fields(error: DeliveryError) -> dict[str, Any]:
     return {"code": error.code.value, "message": error.message, "retryable": error.retryable, "at": error.at}
+
+
+def _is_ours(snapshot: Snapshot) -> bool:
+    """What others sent has ids of the provider's too, and no receipts."""
+    return snapshot.data.get("direction") != "inbound"
 
 
 def _shown(snapshot: Snapshot) -> StoredMessage:

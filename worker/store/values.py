@@ -14,6 +14,16 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def to_proto(value: Any, into: Proto | None = None) -> Proto:
     """`value` as a Firestore value, written into an existing message where one is given."""
     proto = Value() if into is None else into
+    kind = type(value)
+    if kind is str:  # the three that nearly every field is
+        proto.string_value = value
+        return proto
+    if kind is datetime:
+        set_timestamp(proto.timestamp_value, value)
+        return proto
+    if kind is int:
+        proto.integer_value = value
+        return proto
     match value:
         case None:
             proto.null_value = 0

@@ -1,16 +1,30 @@
-"""The simulator's webhook body, read: `{"events": [{"type": "receipt" | "inbound" | "session", …}]}`."""
+"""Our own form of a webhook's body, read: `{"events": [{"type": "receipt" | "inbound" | "session", …}]}`.
+
+It is what the simulator posts, and what a receiver of signed webhooks posts back (docs/providers.md). Each event stands
+for itself: one that cannot be read is `Unrecognised`, and the others still count.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import Annotated, Any, Literal, assert_never
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+)
 
-from worker.domain.message import MAX_PARTS, Part
+from worker.domain.message import MAX_PARTS, MAX_TEXT, Part
 from worker.domain.outcome import DeliveryError, ErrorCode
 from worker.domain.receipt import Arrived, Bounced, Progress, Receipt
 from worker.providers.correlation import Correlation
+from worker.providers.long_text import text_parts
 from worker.providers.protocol import (
     InboundMessage,
     PartReceipt,
@@ -42,6 +56,21 @@ class _Receipt(_Event):
     error: _Failure | None = None
 
 
+def _within_limits(parts: Any) -> Any:
+    """A text that is too long for one part becomes several: what somebody wrote is not lost for its length."""
+    if not isinstance(parts, list) or not 1 <= len(parts) <= MAX_PARTS:
+        return parts
+    made: list[Any] = []
+    for number, part in enumerate(parts):
+        text = part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None
+        if isinstance(text, str) and len(text) > MAX_TEXT:
+            room = MAX_PARTS - len(made) - (len(parts) - number - 1)
+            made += [piece.model_dump() for piece in text_parts(text, room)]
+        else:
+            made.append(part)
+    return made
+
+
 class _Inbound(_Event):
     type: Literal["inbound"]
     providerMessageId: _Identity
@@ -49,6 +78,7 @@ class _Inbound(_Event):
     parts: Annotated[
         tuple[Annotated[Part, Field(discriminator="type")], ...],
         Field(min_length=1, max_length=MAX_PARTS),
+        BeforeValidator(_within_limits),
     ]
 
 

@@ -1,0 +1,147 @@
+"""Every query in the code, asked once. The keys are the places where queries are made; a test looks for others.
+
+The database is empty: whether a query has an index does not depend on what it finds.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from google.cloud.firestore import AsyncClient, Query
+from google.cloud.firestore_v1.base_query import FieldFilter
+
+from tests.indexes.recording import ROOT
+from worker.audit import _pages
+from worker.cli.messages import _failed
+from worker.domain.message import MessageStatus, OutboxStatus
+from worker.store.gateway import Find
+from worker.wiring import System
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+async def _ready(system: System) -> None:
+    ready = system.lanes.ready()
+    await anext(ready)
+    await ready.aclose()  # type: ignore[attr-defined]  # it is a generator
+
+
+async def _first_page(system: System) -> None:
+    async for _ in _pages(system.gateway):
+        return
+
+
+async def _runs(system: System) -> None:
+    await system.runs.runs("shop", 10)
+    await system.runs.runs(None, 10)
+
+
+async def _receipts(system: System) -> None:
+    await system.messages.shown("shop", "requestId", "r")
+    await system.messages.shown("shop", "providerMessageId", "p")
+
+
+async def _many_receipts(system: System) -> None:
+    await system.messages.shown_all("shop", "requestId", ["r", "s"])
+    await system.messages.shown_all("shop", "providerMessageId", ["p", "q"])
+
+
+OURS: dict[str, Callable[[System], Awaitable[Any]]] = {
+    "worker/store/messages.py due": lambda system: system.messages.due("shop", NOW, 10),
+    "worker/store/messages.py next_due": lambda system: system.messages.next_due("shop", NOW),
+    "worker/store/messages.py abandoned": lambda system: system.messages.abandoned("shop", NOW),
+    "worker/store/messages.py accounts_with_abandoned": lambda system: system.messages.accounts_with_abandoned(NOW),
+    "worker/store/messages.py cancel_requested": lambda system: system.messages.cancel_requested(),
+    "worker/store/messages.py next_account_due": lambda system: system.messages.next_account_due(NOW, "a"),
+    "worker/store/messages.py of_run": lambda system: system.messages.of_run("run", OutboxStatus.QUEUED, 10),
+    "worker/store/messages.py is_in_sight": lambda system: system.messages.is_in_sight("run"),
+    "worker/store/messages.py count_of_run": lambda system: system.messages.count_of_run("run", OutboxStatus.SENT),
+    "worker/store/messages.py count_shown_of_run": lambda system: system.messages.count_shown_of_run(
+        "run", MessageStatus.READ
+    ),
+    "worker/store/messages.py count_waiting": lambda system: system.messages.count_waiting("shop"),
+    "worker/store/messages.py shown": _receipts,
+    "worker/store/messages.py shown_all": _many_receipts,
+    "worker/store/lanes.py overdue": lambda system: system.lanes.overdue(NOW, 10),
+    "worker/store/lanes.py all": lambda system: system.lanes.all(),
+    "worker/store/lanes.py ready": _ready,
+    "worker/store/runs.py reminders": lambda system: system.runs.reminders(10),
+    "worker/store/runs.py chunk": lambda system: system.runs.chunk("reminder", ""),
+    "worker/store/runs.py runs": _runs,
+    "worker/audit.py _pages": _first_page,
+    "worker/cli/messages.py _failed": lambda system: _failed(system, "shop"),
+    # Inside commands that make a system of their own.
+    "worker/cli/accounts.py work": lambda system: system.gateway.find(Find(collection="accounts", limit=1)),
+    "worker/cli/demo.py count": lambda system: system.gateway.count(
+        Find(collection="outbox", where=(("status", "==", "sent"),))
+    ),
+}
+
+
+def _of_account(client: AsyncClient, collection: str) -> Any:
+    return client.collection(collection).where(filter=FieldFilter("accountId", "==", "shop"))
+
+
+def _newest(found: Any, field: str) -> Any:
+    return found.order_by(field, direction=Query.DESCENDING).limit(50)
+
+
+def _messages(client: AsyncClient) -> Any:
+    return _newest(client.collection("threads/shop__+49/messages"), "createdAt")
+
+
+def _waiting(client: AsyncClient) -> Any:
+    of_thread = _of_account(client, "outbox").where(filter=FieldFilter("threadId", "==", "shop__+49"))
+    return of_thread.where(filter=FieldFilter("status", "in", ["queued", "sending", "uncertain"]))
+
+
+CLIENTS: dict[str, Callable[[AsyncClient], Any]] = {
+    "client watchThread": lambda client: _newest(client.collection("threads/shop__+49/messages"), "createdAt"),
+    "client watchThreads": lambda client: _newest(_of_account(client, "threads"), "lastMessageAt"),
+    "client watchWaiting": _waiting,
+    "client watch_thread": _messages,
+}
+
+
+# --- where queries are made
+
+
+def places_in_python() -> Iterator[str]:
+    for package in ("worker", "functions"):
+        for file in sorted((ROOT / package).rglob("*.py")):
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+            for function in ast.walk(tree):
+                if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and _makes_a_query(function):
+                    yield f"{file.relative_to(ROOT)} {function.name}"
+
+
+def _makes_a_query(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Itself, and not a function inside it."""
+    todo: list[ast.AST] = list(function.body)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Find":
+            return True
+        todo.extend(ast.iter_child_nodes(node))
+    return False
+
+
+def places_in_clients() -> Iterator[str]:
+    """By the function alone: which file it is in may change."""
+    for suffix, function, query in (
+        ("js", r"^(?:export )?(?:async )?function (\w+)", r"\bquery\("),
+        ("py", r"^(?:async )?def (\w+)", r"\.order_by\(|\.where\("),
+    ):
+        for file in sorted((ROOT / "client").rglob(f"*.{suffix}")):
+            inside = ""
+            for line in file.read_text(encoding="utf-8").splitlines():
+                if found := re.search(function, line):
+                    inside = found[1]
+                if re.search(query, line):
+                    yield f"client {inside}"

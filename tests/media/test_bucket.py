@@ -1,0 +1,168 @@
+"""The shelf in Cloud Storage: Google's library over a socket, to a server that speaks its JSON API."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import timedelta
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from google.oauth2.service_account import Credentials
+
+from tests.media.fake_storage import BUCKET, FakeStorage, fake_storage
+from worker.domain.message import MediaPart
+from worker.domain.outcome import Postponed
+from worker.media import bucket as module
+from worker.media.bucket import BucketShelf
+from worker.media.files import Files
+from worker.media.shelf import Found, ShelfUnavailable
+from worker.providers.media import MediaContent
+
+PART = MediaPart(type="media", mediaId="m1", mimeType="image/webp")
+
+
+@pytest.fixture
+def storage(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeStorage]:
+    with fake_storage() as it:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", it.address)
+        yield it
+
+
+@pytest.fixture
+def shelf(storage: FakeStorage) -> Iterator[BucketShelf]:
+    it = BucketShelf(BUCKET, project="demo-outbox")
+    yield it
+    it.close()
+
+
+@pytest.mark.parametrize("size", [1, 100_000, 9_000_000], ids=["a byte", "small", "in pieces"])
+async def test_a_file_is_found_and_read_as_it_was_added(storage: FakeStorage, shelf: BucketShelf, size: int) -> None:
+    content = os.urandom(size)
+    await shelf.add("m1", content, mime_type="image/png", filename="cat.png")
+    assert await shelf.find("m1") == Found(size_bytes=size, mime_type="image/png", filename="cat.png")
+    assert await shelf.read("m1") == content
+    assert list(storage.objects) == ["media/m1"]
+
+
+async def test_a_file_that_is_there_already_stays(storage: FakeStorage, shelf: BucketShelf) -> None:
+    await shelf.add("m1", b"first", mime_type="image/png", filename=None)
+    await shelf.add("m1", b"second", mime_type="image/png", filename=None)
+    assert await shelf.read("m1") == b"first"
+
+
+async def test_a_file_that_is_not_there_is_none_and_no_error(shelf: BucketShelf) -> None:
+    assert await shelf.find("gone") is None
+    assert await shelf.read("gone") is None
+
+
+@pytest.mark.parametrize("media_id", ["with space", "100%", "ü?#&+", "..", "a%2Fb"])
+async def test_a_media_id_of_any_form_is_one_object(storage: FakeStorage, shelf: BucketShelf, media_id: str) -> None:
+    await shelf.add(media_id, b"content", mime_type="image/png", filename=None)
+    assert list(storage.objects) == [f"media/{media_id}"]
+    assert await shelf.read(media_id) == b"content"
+
+
+async def test_a_storage_that_stumbles_is_asked_again(storage: FakeStorage, shelf: BucketShelf) -> None:
+    await shelf.add("m1", b"content", mime_type="image/png", filename=None)
+    storage.trouble = [503, 429]
+    assert await shelf.find("m1") == Found(size_bytes=7, mime_type="image/png")
+    assert len(storage.calls) == 4
+
+
+@pytest.mark.parametrize(("status", "said"), [(403, "Forbidden 403"), (401, "InvalidOperation")])
+async def test_a_bucket_that_refuses_us_is_not_taken_for_a_missing_file(
+    storage: FakeStorage, shelf: BucketShelf, status: int, said: str
+) -> None:
+    storage.trouble = [status]
+    with pytest.raises(ShelfUnavailable, match=f"gs://{BUCKET} cannot be used .{said}"):
+        await shelf.find("m1")
+
+
+async def test_a_download_that_does_not_match_its_checksum_is_not_sent(
+    storage: FakeStorage, shelf: BucketShelf
+) -> None:
+    await shelf.add("m1", b"content", mime_type="image/png", filename=None)
+    storage.corrupts = True
+    with pytest.raises(ShelfUnavailable, match="DataCorruption"):
+        await shelf.read("m1")
+
+
+async def test_a_storage_that_is_not_there_is_unavailable(
+    monkeypatch: pytest.MonkeyPatch, storage: FakeStorage
+) -> None:
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:1")
+    monkeypatch.setattr(module, "TRIES_SECONDS", 0.2)
+    shelf = BucketShelf(BUCKET, project="demo-outbox")
+    with pytest.raises(ShelfUnavailable, match="gs://shop-files cannot be used"):
+        await shelf.find("m1")
+    shelf.close()
+
+
+# --- as messages see it
+
+
+async def test_the_buckets_own_type_and_name_go_with_the_file_unless_nobody_told_it_any(
+    storage: FakeStorage, shelf: BucketShelf
+) -> None:
+    files = Files(shelf, max_bytes=1000)
+    await shelf.add("m1", b"typed", mime_type="image/png", filename="cat.png")
+    await shelf.add("m2", b"untyped", mime_type="application/octet-stream", filename=None)
+    typed = await files.content(PART)
+    assert typed == MediaContent(media_id="m1", mime_type="image/png", filename="cat.png", content=b"typed")
+    untyped = await files.content(PART.model_copy(update={"mediaId": "m2"}))
+    assert untyped == MediaContent(media_id="m2", mime_type="image/webp", filename="m2", content=b"untyped")
+
+
+async def test_while_the_bucket_refuses_us_messages_wait_and_go_on_when_it_does_not(
+    storage: FakeStorage, shelf: BucketShelf
+) -> None:
+    await shelf.add("m1", b"content", mime_type="image/png", filename=None)
+    files = Files(shelf, max_bytes=1000)
+    storage.trouble = [403]
+    answer = await files.content(PART)
+    assert isinstance(answer, Postponed)
+    assert answer.retry_after == timedelta(seconds=30)
+    assert isinstance(await files.content(PART), MediaContent)
+
+
+async def test_a_file_that_is_too_large_is_not_downloaded(storage: FakeStorage, shelf: BucketShelf) -> None:
+    await shelf.add("m1", bytes(1001), mime_type="image/png", filename=None)
+    await Files(shelf, max_bytes=1000).content(PART)
+    assert not [call for call in storage.calls if call.startswith("GET /download/")]
+
+
+# --- addresses
+
+
+async def test_whoever_has_a_key_signs_addresses_that_end(storage: FakeStorage) -> None:
+    shelf = BucketShelf(BUCKET, project="demo-outbox", credentials=_service_account())
+    url = await shelf.link("m1", lasts=timedelta(days=2))
+    shelf.close()
+    assert url is not None
+    query = parse_qs(urlsplit(url).query)
+    assert urlsplit(url).path == f"/{BUCKET}/media/m1"
+    assert query["X-Goog-Expires"] == ["172800"]
+    assert query["X-Goog-Credential"][0].startswith("worker@demo-outbox.iam.gserviceaccount.com/")
+    assert len(query["X-Goog-Signature"][0]) == 512
+    assert storage.calls == [], "no call was needed"
+
+
+async def test_where_nobody_can_sign_there_is_no_address(shelf: BucketShelf) -> None:
+    assert await shelf.link("m1", lasts=timedelta(days=2)) is None
+
+
+def _service_account() -> Credentials:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    ).decode()
+    return Credentials.from_service_account_info(
+        {
+            "client_email": "worker@demo-outbox.iam.gserviceaccount.com",
+            "private_key": pem,
+            "token_uri": "http://127.0.0.1:1/token",
+        }
+    )

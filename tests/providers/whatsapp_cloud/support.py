@@ -1,0 +1,202 @@
+"""An office that sends by WhatsApp Cloud: the production code, the simulator over sockets, and Firestore in process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import httpx
+from google.auth.credentials import AnonymousCredentials
+from google.cloud.firestore import AsyncClient
+from google.cloud.firestore_v1.services.firestore import FirestoreAsyncClient
+from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrpcAsyncIOTransport
+
+from emulator.firestore.emulator import FirestoreEmulator
+from emulator.outgoing import Answered, HttpCall
+from emulator.providers.simulator import DEFAULT_SECRET, ProviderSimulator
+from emulator.rpc.inprocess import InProcessChannel
+from tests.providers.support import LIMIT, NO_JITTER, WEBHOOK
+from worker.clock import system_clock
+from worker.domain.message import MediaPart, OutboxMessage
+from worker.domain.outcome import Outcome
+from worker.inbound.webhook import Answer
+from worker.media.directory import DirectoryShelf
+from worker.outbox.enqueue import Enqueued, NewMessage
+from worker.providers.credentials import WEBHOOK_SECRET, Credentials, FixedCredentials
+from worker.providers.pool import ConnectionPool
+from worker.providers.protocol import Checked
+from worker.providers.registry import Providers, ProviderSettings, providers
+from worker.settings import Settings
+from worker.store import paths
+from worker.store.gateway import upsert
+from worker.store.lanes import LaneRef
+from worker.wiring import System, assemble, media_desk
+
+NAME = "whatsapp_cloud"
+TOKEN = "EAAGtoken0123456789abcdefghij"
+SECRETS = {
+    "token": TOKEN,
+    "phoneNumberId": "{accountId}",
+    "verifyToken": "chosen-word",
+    WEBHOOK_SECRET: DEFAULT_SECRET,
+}
+PICTURE = b"\x89PNG\r\n\r\n--not-a-boundary\r\n" + bytes(range(256)) * 40
+
+
+def media(media_id: str = "picture", mime_type: str = "image/png", **fields: str) -> MediaPart:
+    return MediaPart(type="media", mediaId=media_id, mimeType=mime_type, **fields)
+
+
+class Seen(httpx.AsyncBaseTransport):
+    """The network, and a note of each request that leaves."""
+
+    def __init__(self, network: httpx.AsyncBaseTransport) -> None:
+        self._network = network
+        self.requests: list[httpx.Request] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        await request.aread()
+        self.requests.append(request)
+        return await self._network.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        await self._network.aclose()
+
+
+@dataclass
+class Tasks:
+    """What Cloud Tasks was asked for; nobody runs it by itself."""
+
+    asked: list[tuple[str, dict[str, Any], datetime]] = field(default_factory=list)
+
+    async def enqueue(self, path: str, body: dict[str, Any], at: datetime) -> None:
+        self.asked.append((path, body, at))
+
+
+@dataclass
+class Office:
+    simulator: ProviderSimulator
+    providers: Providers
+    system: System
+    shelf: DirectoryShelf
+    seen: Seen
+    control: httpx.AsyncClient
+    webhooks: list[HttpCall] = field(default_factory=list)
+    """As they were posted."""
+    takes_webhooks: bool = True
+    """Otherwise they are only noted."""
+    answers: list[Answer] = field(default_factory=list)
+
+    # --- the adapter alone
+
+    async def order(self, **faults: Any) -> None:
+        answer = await self.control.put("/_sim/faults", json=faults)
+        assert answer.status_code == 200, answer.text
+
+    async def call(self, message: OutboxMessage) -> Outcome:
+        return await self.providers.send(NAME, message, limit=LIMIT)
+
+    async def check(self, **secrets: str) -> Checked:
+        credentials = Credentials({name: value for name, value in (SECRETS | secrets).items() if value})
+        return await self.providers.check(NAME, "acme", credentials, limit=LIMIT)
+
+    async def truth(self, path: str = "calls") -> list[dict[str, Any]]:
+        answer: list[dict[str, Any]] = (await self.control.get(f"/_sim/{path}")).json()
+        return answer
+
+    @property
+    def posted(self) -> list[dict[str, Any]]:
+        """The messages that left, without those uploads that came before."""
+        return [json.loads(it.content) for it in self.seen.requests if it.url.path.endswith("/messages")]
+
+    async def add_file(self, media_id: str = "picture", content: bytes = PICTURE) -> None:
+        await self.shelf.add(media_id, content, mime_type="image/png", filename=None)
+
+    # --- the whole system
+
+    async def account(self, account_id: str = "acme", **fields: Any) -> None:
+        data = {"provider": NAME, "timezone": "UTC", "status": "active", "pace": {"perMinute": 0}, **fields}
+        await self.system.gateway.commit([upsert(paths.account(account_id), data)])
+
+    async def send(self, request_id: str, *, to: str = "4915112345", parts: list[dict[str, Any]] | None = None) -> None:
+        parts = parts or [{"type": "text", "text": "hello"}]
+        new = NewMessage(request_id=request_id, account_id="acme", to=to, parts=parts, created_by="u")
+        assert isinstance(await self.system.enqueue(new), Enqueued)
+
+    async def drain(self) -> None:
+        """One run of the account's lane, and every webhook that follows from it."""
+        lane = LaneRef("outbox", "acme")
+        await self.system.waker.wake(lane)
+        await self.system.engine.run(lane)
+        await self.simulator.webhooks.drained()
+
+    async def document(self, path: str) -> dict[str, Any]:
+        snapshot = await self.system.gateway.get(path)
+        assert snapshot is not None, f"there is no {path}"
+        return snapshot.data
+
+    async def message(self, request_id: str, *, to: str = "4915112345") -> dict[str, Any]:
+        return await self.document(paths.message(f"acme__{to}", request_id))
+
+    async def outbox(self, request_id: str) -> dict[str, Any]:
+        return await self.document(paths.outbox(request_id))
+
+    async def hear(self, call: HttpCall) -> Answer:
+        return await self.system.webhook.take(NAME, "acme", call.headers, call.body)
+
+    async def _webhook(self, call: HttpCall) -> Answered:
+        self.webhooks.append(call)
+        if not self.takes_webhooks:
+            return Answered(200)
+        answer = await self.hear(call)
+        self.answers.append(answer)
+        return Answered(answer.value)
+
+
+@asynccontextmanager
+async def office(directory: Path, **options: Any) -> AsyncIterator[Office]:
+    firestore = FirestoreEmulator()
+    client = AsyncClient(project="demo-outbox", credentials=AnonymousCredentials())
+    transport = FirestoreGrpcAsyncIOTransport(channel=InProcessChannel([firestore.service]))
+    client._firestore_api_internal = FirestoreAsyncClient(transport=transport)
+    await firestore.start()
+    holder: list[Office] = []
+    settings, random, shelf = Settings(), Random(1), DirectoryShelf(directory)
+    desk = media_desk(settings, shelf, client=client, owner="worker", clock=system_clock, random=random)
+    assert desk is not None
+
+    async def deliver(call: HttpCall) -> Answered:
+        return await holder[0]._webhook(call)
+
+    async with ProviderSimulator(webhook=WEBHOOK, random=Random(1), send=deliver) as simulator:
+        await simulator.start()
+        seen = Seen(ConnectionPool(max_connections=20, keepalive_seconds=4.0))
+        registry = providers(
+            ProviderSettings(whatsapp_cloud_url=f"{simulator.url}/whatsapp_cloud/v23.0", part_jitter=NO_JITTER),
+            credentials=FixedCredentials({"*": SECRETS}),
+            media=desk,
+            transport=seen,
+            random=random,
+        )
+        system = assemble(
+            settings,
+            client=client,
+            tasks=Tasks(),
+            providers=registry,
+            owner="worker",
+            clock=system_clock,
+            random=random,
+        )
+        async with httpx.AsyncClient(base_url=simulator.url, trust_env=False) as control:
+            it = Office(simulator, registry, system, shelf, seen, control, **options)
+            holder.append(it)
+            yield it
+        await desk.close()
+        await registry.close()
+    await firestore.stop()

@@ -1,0 +1,277 @@
+"""The whole outbox with a WAHA account: messages in Firestore, a session that is woken for them, receipts, the end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import httpx
+from google.auth.credentials import AnonymousCredentials
+from google.cloud.firestore import AsyncClient
+from google.cloud.firestore_v1.services.firestore import FirestoreAsyncClient
+from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrpcAsyncIOTransport
+
+from emulator import virtual_time
+from emulator.firestore.emulator import FirestoreEmulator
+from emulator.outgoing import Answered, HttpCall
+from emulator.providers.faults import parse_faults
+from emulator.providers.simulator import DEFAULT_SECRET, ProviderSimulator
+from emulator.rpc.inprocess import InProcessChannel
+from emulator.tasks.emulator import TasksEmulator
+from tests.sessions.world import START, _NoTokens
+from worker.lane.engine import NotHeld
+from worker.outbox.enqueue import NewMessage, batch
+from worker.outbox.late_receipts import RECEIPT_TASK, parse_batch
+from worker.outbox.trigger import lane_of
+from worker.providers.credentials import WEBHOOK_SECRET, FixedCredentials
+from worker.providers.registry import ProviderSettings, providers
+from worker.settings import Settings
+from worker.store import paths
+from worker.store.gateway import create
+from worker.store.lanes import LaneRef
+from worker.store.sessions import SessionStore
+from worker.wake.tasks import CloudTasks
+from worker.wiring import System, assemble
+
+CREDENTIALS = {
+    "*": {"baseUrl": "http://sim/waha", "apiKey": "key", "session": "{accountId}", WEBHOOK_SECRET: DEFAULT_SECRET}
+}
+
+
+class World:
+    """One worker that is also the functions."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.clock = virtual_time.VirtualClock()
+        self.settings = settings
+        self.firestore = FirestoreEmulator(clock=self.clock)
+        self.tasks = TasksEmulator(clock=self.clock, send=self._task, queues=[settings.queue_name], random=Random(1))
+        self.tasks._dispatcher._issuer = _NoTokens()  # type: ignore[assignment]  # nobody here checks them
+        self.simulator = ProviderSimulator(
+            webhook="http://functions/{provider}/{accountId}", clock=self.clock, random=Random(1), send=self._webhook
+        )
+        self.control = httpx.AsyncClient(transport=self.simulator.transport, base_url="http://sim")
+        client = AsyncClient(project=settings.project, credentials=AnonymousCredentials())
+        transport = FirestoreGrpcAsyncIOTransport(channel=InProcessChannel([self.firestore.service]))
+        client._firestore_api_internal = FirestoreAsyncClient(transport=transport)
+        self.system: System = assemble(
+            settings,
+            client=client,
+            tasks=CloudTasks.over(InProcessChannel([self.tasks.service]), settings, self.clock),
+            providers=providers(
+                ProviderSettings(), credentials=FixedCredentials(CREDENTIALS), transport=self.simulator.transport
+            ),
+            owner="worker",
+            clock=self.clock,
+            random=Random(1),
+        )
+
+    async def _task(self, call: HttpCall) -> Answered:
+        body = json.loads(call.body)
+        if call.url.endswith(RECEIPT_TASK):
+            await self.system.late_receipts.run(parse_batch(body))
+            return Answered(200)
+        ran = await self.system.engine.run(LaneRef(body["kind"], body["key"]))
+        if isinstance(ran, NotHeld) and call.headers["X-CloudTasks-TaskRetryCount"] != "0" and ran.until is not None:
+            await self.system.waker.enqueue(LaneRef(body["kind"], body["key"]), ran.until)
+        return Answered(200)
+
+    async def _webhook(self, call: HttpCall) -> Answered:
+        name, account_id = call.url.split("/")[-2:]
+        return Answered((await self.system.webhook.take(name, account_id, call.headers, call.body)).value)
+
+    async def account(self, account_id: str = "acme", **fields: Any) -> None:
+        data = {"provider": "waha", "timezone": "UTC", "status": "active", "pace": {"perMinute": 0}, **fields}
+        await self.system.gateway.commit([create(paths.account(account_id), data)])
+        await self.order(account_id, status="STOPPED", startMs=3000)
+
+    async def order(self, account_id: str, **order: Any) -> None:
+        await self.control.put(f"/_sim/waha/sessions/{account_id}", json=order)
+
+    async def send(self, request_id: str, account_id: str = "acme", **options: Any) -> None:
+        new = NewMessage(
+            request_id=request_id,
+            account_id=account_id,
+            to="4915112345",
+            parts=[{"type": "text", "text": "hello"}],
+            created_by="u",
+            **options,
+        )
+        await self.system.gateway.commit(batch(new))
+        await self.system.waker.wake(lane_of(account_id))
+
+    async def document(self, path: str) -> dict[str, Any]:
+        snapshot = await self.system.gateway.get(path)
+        assert snapshot is not None
+        return snapshot.data
+
+    async def status(self, request_id: str) -> str:
+        return str((await self.document(paths.outbox(request_id)))["status"])
+
+    async def shown(self, request_id: str, account_id: str = "acme") -> dict[str, Any]:
+        return await self.document(paths.message(f"{account_id}__4915112345", request_id))
+
+    async def running(self) -> list[str]:
+        running: list[str] = (await self.control.get("/_sim/waha/sessions")).json()["running"]
+        return running
+
+    async def places(self) -> str:
+        return str(await SessionStore(self.system.gateway).hot_set())
+
+    async def until(self, condition: Callable[[], Awaitable[bool]], within: float = 600) -> float:
+        began = self.clock()
+        while not await condition():
+            passed = (self.clock() - began).total_seconds()
+            assert passed < within, f"not within {within} s: {await self.places()}"
+            await asyncio.sleep(0.25)
+        return (self.clock() - began).total_seconds()
+
+    async def until_status(self, request_id: str, *statuses: str, within: float = 600) -> float:
+        async def reached() -> bool:
+            return await self.status(request_id) in statuses
+
+        return await self.until(reached, within)
+
+    async def sweep(self) -> None:
+        while True:
+            await asyncio.sleep(60)
+            await self.system.sweep.run()
+
+
+def simulate(story: Callable[[World], Awaitable[None]], **settings: Any) -> None:
+    async def main() -> None:
+        world = World(Settings(sticky_hours=0, **settings))
+        await world.firestore.start()
+        await world.tasks.start()
+        sweeping = asyncio.create_task(world.sweep())
+        try:
+            await story(world)
+        finally:
+            sweeping.cancel()
+            await world.control.aclose()
+            await world.system.providers.close()
+            await world.simulator.stop()
+            await world.tasks.stop(timedelta(0))
+            await world.firestore.stop()
+
+    logging.disable(logging.ERROR)
+    try:
+        virtual_time.run(main(), seed=1, start=START, time_limit=timedelta(days=10))
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def test_a_message_wakes_the_session_is_sent_and_read_and_the_session_sleeps_again() -> None:
+    async def story(world: World) -> None:
+        await world.account()
+        await world.send("request-1")
+        took = await world.until_status("request-1", "sent")
+        assert 3 <= took < 6
+
+        async def is_read() -> bool:
+            return bool((await world.shown("request-1"))["status"] == "read")
+
+        await world.until(is_read, 30)
+        assert (await world.document(paths.outbox("request-1")))["attempts"] == 1
+
+        async def is_cold() -> bool:
+            return not await world.running() and await world.places() == "- | -"
+
+        assert await world.until(is_cold) < 130
+
+    simulate(story)
+
+
+def test_the_session_is_not_started_for_a_message_that_is_due_tomorrow() -> None:
+    async def story(world: World) -> None:
+        await world.account()
+        await world.send("request-1", send_at=world.clock() + timedelta(hours=20))
+        await asyncio.sleep(3600)
+        assert await world.running() == []
+        assert await world.places() == "- | -"
+        await asyncio.sleep(19 * 3600 + 30)
+        assert await world.status("request-1") == "sent"
+
+    simulate(story)
+
+
+def test_the_session_is_not_started_for_a_paused_account() -> None:
+    async def story(world: World) -> None:
+        await world.account(status="paused")
+        await world.send("request-1")
+        await asyncio.sleep(600)
+        assert await world.places() == "- | -"
+
+    simulate(story)
+
+
+def test_more_accounts_than_places_all_get_their_turn() -> None:
+    async def story(world: World) -> None:
+        accounts = [f"account-{number}" for number in range(9)]
+        for account_id in accounts:
+            await world.account(account_id)
+        for number, account_id in enumerate(accounts):
+            await world.send(f"request-{number}", account_id)
+        for number in range(9):
+            await world.until_status(f"request-{number}", "sent")
+        shown = (await world.control.get("/_sim/waha/sessions")).json()
+        assert shown["mostRunning"] == 2
+        documents = [await world.document(paths.outbox(f"request-{number}")) for number in range(9)]
+        assert {document["attempts"] for document in documents} == {1}
+
+    simulate(story, hot_sessions=2)
+
+
+def test_a_paced_account_keeps_its_session_between_two_messages() -> None:
+    async def story(world: World) -> None:
+        await world.account(pace={"perMinute": 2})
+        for number in range(4):
+            await world.send(f"request-{number}")
+        await world.until_status("request-3", "sent")
+        assert (await world.control.get("/_sim/waha/sessions")).json()["sessions"]["acme"]["starts"] == 1
+
+    simulate(story)
+
+
+def test_a_session_that_falls_while_messages_go_out_is_brought_up_and_none_is_in_doubt() -> None:
+    async def story(world: World) -> None:
+        await world.account()
+        await world.send("request-1")
+        await world.until_status("request-1", "sent")
+        await world.order("acme", status="FAILED", waitMs=0)
+        await world.send("request-2")
+        assert await world.until_status("request-2", "sent", within=120) < 60
+
+    simulate(story)
+
+
+def test_refused_credentials_park_the_account_though_the_session_never_came_up() -> None:
+    async def story(world: World) -> None:
+        await world.account()
+        await world.control.put("/_sim/accounts/acme", json={"credentials": "revoked"})
+        await world.send("request-1")
+
+        async def is_parked() -> bool:
+            return bool((await world.document("accounts/acme"))["status"] == "parked")
+
+        assert await world.until(is_parked) < 10
+        assert await world.status("request-1") == "queued"
+
+    simulate(story)
+
+
+def test_a_send_that_was_never_answered_is_settled_by_the_receipt_of_the_foretold_id() -> None:
+    async def story(world: World) -> None:
+        await world.account()
+        world.simulator.core.faults = parse_faults({"lostResponseRate": 1, "receiptDelayMs": 20_000})
+        await world.send("request-1")
+        await world.until_status("request-1", "uncertain", within=30)
+        await world.until_status("request-1", "sent", within=60)
+        assert len(world.simulator.core.record.calls()) == 1
+
+    simulate(story)

@@ -1,0 +1,98 @@
+"""The desk: what a sender is handed instead of a file, by what its provider takes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from datetime import timedelta
+from typing import TypeVar, assert_never
+from urllib.parse import quote
+
+from worker.domain.message import MediaPart
+from worker.domain.outcome import ErrorCode, Postponed, Rejected
+from worker.media.answers import A_WHILE, not_yet
+from worker.media.files import Files
+from worker.media.shared import Remembered
+from worker.media.shelf import Found, Shelf, ShelfUnavailable
+from worker.media.uploads import FileKey, Uploads
+from worker.providers.media import MediaHandle, MediaLink, NotUploaded, ReadyMedia, Upload
+from worker.providers.protocol import MediaMode
+
+T = TypeVar("T")
+
+LINK_LASTS = timedelta(days=2)
+"""A provider may fetch a file only when its recipient's phone is back."""
+
+
+class Desk:
+    """`link_base` is where the shelf's files can be fetched by anybody; without it the shelf is asked for links."""
+
+    def __init__(self, shelf: Shelf, files: Files, uploads: Uploads, *, link_base: str = "") -> None:
+        self._shelf = shelf
+        self._files = files
+        self._uploads = uploads
+        self._link_base = link_base.rstrip("/")
+        self._links: Remembered[str, MediaLink] = Remembered()
+
+    async def ready(
+        self,
+        account_id: str,
+        provider: str,
+        part: MediaPart,
+        mode: MediaMode,
+        upload: Upload | None,
+        *,
+        limit: timedelta,
+    ) -> ReadyMedia | NotUploaded:
+        match mode:
+            case MediaMode.UPLOAD:
+                assert upload is not None, f"{provider} takes files by upload, and its adapter offers none"
+                key = FileKey(account_id, provider, part.mediaId)
+                return await self._uploads.handle(key, lambda: self._files.content(part), upload, limit=limit)
+            case MediaMode.LINK:
+                return await _within(limit / 2, self._link(part))
+            case MediaMode.INLINE:
+                return await _within(limit / 2, self._files.content(part))
+            case _:
+                assert_never(mode)
+
+    async def forget(self, account_id: str, provider: str, part: MediaPart, handle: MediaHandle) -> None:
+        self._uploads.forget(FileKey(account_id, provider, part.mediaId), handle.handle)
+
+    async def close(self) -> None:
+        await self._uploads.stop()
+        self._shelf.close()
+
+    async def _link(self, part: MediaPart) -> MediaLink | Rejected | Postponed:
+        known = self._links.get(part.mediaId)
+        if known is not None:
+            return known
+        found = await self._files.find(part)
+        if not isinstance(found, Found):
+            return found
+        try:
+            url = await self._address(part.mediaId)
+        except ShelfUnavailable:
+            return not_yet("no address of the file can be had at the moment", retry_after=A_WHILE)
+        if url is None:
+            return Rejected(
+                code=ErrorCode.MEDIA_MISSING,
+                detail="the provider fetches files by their address, and they have none here: set OUTBOX_MEDIA_URL "
+                "to where they can be fetched",
+            )
+        link = MediaLink(url=url)
+        self._links.keep(part.mediaId, link, LINK_LASTS / 2)
+        return link
+
+    async def _address(self, media_id: str) -> str | None:
+        if self._link_base:
+            return f"{self._link_base}/{quote(media_id, safe='')}"
+        return await self._shelf.link(media_id, lasts=LINK_LASTS)
+
+
+async def _within(limit: timedelta, work: Awaitable[T]) -> T | Postponed:
+    try:
+        async with asyncio.timeout(limit.total_seconds()):
+            return await work
+    except TimeoutError:
+        return not_yet("the file was not read in time")

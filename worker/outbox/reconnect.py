@@ -1,0 +1,36 @@
+"""An account whose session came up: what waited for it goes at once, and not when the pause would have ended."""
+
+from __future__ import annotations
+
+from worker.clock import Clock
+from worker.domain.lane import LaneState
+from worker.lane.waking import Waker
+from worker.outbox.trigger import lane_of
+from worker.store.lanes import LaneStore
+
+
+class Reconnect:
+    def __init__(self, lanes: LaneStore, waker: Waker, clock: Clock) -> None:
+        self._lanes = lanes
+        self._waker = waker
+        self._clock = clock
+
+    async def __call__(self, account_id: str) -> bool:
+        """False: nothing waited for the session, and nobody was woken. A session that flaps costs a read each time."""
+        ref, tried = lane_of(account_id), False
+        while True:
+            stored = await self._lanes.read(ref)
+            now = self._clock()
+            lane = stored.lane.reconnected(now=now)
+            if lane == stored.lane:
+                if not tried:  # otherwise it may be our own write, whose answer did not come
+                    return False
+                break
+            if await self._lanes.write(ref, lane, stored) is not None:
+                break
+            tried = True
+        if lane.state is LaneState.READY:
+            await self._waker.enqueue(ref, lane.ready_at or now)  # the task it has comes only at the pause's end
+        else:
+            await self._waker.wake(ref)
+        return True

@@ -1,0 +1,26 @@
+"""Webhooks signed over their raw body alone, in hexadecimal; and the header that holds a signature.
+
+There is no time in such a MAC, so a recorded request can be replayed for ever. Nothing comes of it: a receipt moves a
+message forward or not at all, and an inbound message is stored once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+
+
+def is_signed(value: str | None, raw_body: bytes, secret: str, *, algorithm: str = "sha256", prefix: str = "") -> bool:
+    """Whether `value` is the prefix and the HMAC of the body. In constant time; never raises."""
+    if value is None or not secret:
+        return False
+    expected = prefix + hmac.new(secret.encode(), raw_body, getattr(hashlib, algorithm)).hexdigest()
+    return hmac.compare_digest(expected.encode(), value.encode(errors="replace"))
+
+
+def only(headers: Mapping[str, str], name: str) -> str | None:
+    """The header of that name, in whatever case. None if it is missing, or there twice: which one should count?"""
+    wanted = name.lower()
+    found = [value for given, value in headers.items() if given.lower() == wanted]
+    return found[0] if len(found) == 1 else None

@@ -1,0 +1,165 @@
+"""Targets become outbox documents, a page at a time.
+
+A page is one commit: its documents, and how far the run has got. The documents' ids are made of run and target, so a
+page that is done again finds its documents there, and a target that is listed twice gets one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from worker import log
+from worker.clock import Clock
+from worker.domain.account import Account
+from worker.domain.deadline import last_moment
+from worker.domain.message import OutboxMessage, OutboxStatus, thread_id_of
+from worker.domain.reminder import parse_targets
+from worker.domain.run import Command, Cursor, OnWindowEnd, Run, RunStatus, Target, request_id_of
+from worker.domain.spread import due_at
+from worker.domain.window import next_open
+from worker.store import paths
+from worker.store.accounts import AccountStore
+from worker.store.gateway import SERVER_TIME, WriteOp, create
+from worker.store.messages import MessageStore
+from worker.store.runs import RunStore, StoredReminder, StoredRun, cursor_fields
+
+MOST = 300
+"""Documents in one commit."""
+MOST_BYTES = 2_000_000
+"""Of one commit, roughly. Google's emulator takes 4 MiB, production 10."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    targets: Sequence[Target]
+    cursor: Cursor
+    is_last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Expand:
+    runs: RunStore
+    messages: MessageStore
+    accounts: AccountStore
+    clock: Clock
+
+    async def page(self, stored: StoredRun) -> bool:
+        """The next page. Whether it was the last."""
+        run = stored.run
+        page = await self._next(run, page_size(run))
+        new = {request_id_of(run.run_id, target.target_id): target for target in page.targets}
+        if not await self._commit(stored, page, new):
+            current = await self.runs.run(run.run_id)
+            if current is None or current.version != stored.version:
+                # By another holder, or by our own commit whose answer did not come, and then it may have been the last.
+                return current is not None and current.run.is_expanded
+            there = await self.runs.existing(list(new))
+            left = {request_id: target for request_id, target in new.items() if request_id not in there}
+            await self._commit(stored, page, left)
+        return page.is_last
+
+    async def _commit(self, stored: StoredRun, page: Page, new: dict[str, Target]) -> bool:
+        run, now = stored.run, self.clock()
+        start = run.started_at or _start(run, now)
+        interval = await send_interval(self.accounts, run.account_id)
+        documents = [
+            _document(run, request_id, target, due_at(run.total + place, start, interval))
+            for place, (request_id, target) in enumerate(new.items())
+        ]
+        fields: dict[str, Any] = {
+            "cursor": cursor_fields(page.cursor),
+            "expanded": page.is_last,
+            "total": run.total + len(new),
+            "startedAt": start,
+        }
+        if page.is_last:
+            fields["status"] = RunStatus.RUNNING.value
+        return await self.runs.write(stored, fields, documents)
+
+    # --- where targets come from
+
+    async def _next(self, run: Run, size: int) -> Page:
+        if run.retry_of is not None:
+            return await self._failed_of(run.retry_of, run.cursor, size)
+        assert run.reminder_id is not None, "a run is a reminder's, or another run's"
+        stored = await self.runs.reminder(run.reminder_id)
+        inline = stored.reminder.targets if isinstance(stored, StoredReminder) else ()
+        cursor = run.cursor or Cursor(chunk="", index=0)
+        if not cursor.chunk and cursor.index < len(inline):
+            targets = inline[cursor.index : cursor.index + size]
+            return Page(targets, Cursor(chunk="", index=cursor.index + len(targets)), is_last=False)
+        return await self._chunked(run, cursor, size)
+
+    async def _chunked(self, run: Run, cursor: Cursor, size: int) -> Page:
+        assert run.reminder_id is not None
+        index = cursor.index if cursor.chunk else 0
+        chunk = await self.runs.chunk_named(run.reminder_id, cursor.chunk) if cursor.chunk else None
+        targets: Sequence[Target] = ()
+        while True:
+            if chunk is not None:
+                parsed = parse_targets(chunk.targets)
+                if isinstance(parsed, str):
+                    log.targets_invalid(run.run_id, chunk.name, parsed)
+                else:
+                    targets = parsed[index : index + size]
+            if targets and chunk is not None:
+                return Page(targets, Cursor(chunk=chunk.name, index=index + len(targets)), is_last=False)
+            chunk = await self.runs.chunk(run.reminder_id, after=chunk.name if chunk is not None else cursor.chunk)
+            if chunk is None:
+                return Page((), Cursor(chunk=cursor.chunk, index=index), is_last=True)
+            index = 0
+
+    async def _failed_of(self, run_id: str, cursor: Cursor | None, size: int) -> Page:
+        after = None if cursor is None or not cursor.chunk else cursor.chunk
+        found = await self.messages.of_run(run_id, OutboxStatus.FAILED, size, after)
+        targets = [
+            Target(target_id=message.target_id, to=message.to)
+            for message in (stored.message for stored in found)
+            if isinstance(message, OutboxMessage) and message.target_id is not None
+        ]
+        last = found[-1].request_id if found else (after or "")
+        return Page(targets, Cursor(chunk=last, index=0), is_last=len(found) < size)
+
+
+def _start(run: Run, now: datetime) -> datetime:
+    """When its window is open; now, if it is too late for that."""
+    opening = next_open(run.window, max(now, run.fire_at))
+    return opening if opening < run.window_end_at else max(now, run.fire_at)
+
+
+async def send_interval(accounts: AccountStore, account_id: str) -> timedelta | None:
+    """One send's share of time at the account's configured pace; None without one."""
+    account = await accounts.read(account_id)
+    return account.cap.interval if isinstance(account, Account) and account.cap is not None else None
+
+
+def page_size(run: Run) -> int:
+    """So many that a commit stays within what Firestore takes."""
+    one = len(json.dumps([part.model_dump(mode="json") for part in run.parts])) + 1_000
+    return max(1, min(MOST, MOST_BYTES // one))
+
+
+def _document(run: Run, request_id: str, target: Target, due: datetime) -> WriteOp:
+    fields: dict[str, Any] = {
+        "requestId": request_id,
+        "accountId": run.account_id,
+        "threadId": thread_id_of(run.account_id, target.to),
+        "to": target.to,
+        "parts": [part.model_dump(exclude_none=True) for part in run.parts],
+        "status": OutboxStatus.QUEUED.value,
+        "createdAt": SERVER_TIME,
+        "attempts": 0,
+        "sendBy": last_moment(run.window_end_at),
+        "runId": run.run_id,
+        "targetId": target.target_id,
+    }
+    if run.requested is not Command.PAUSE:
+        fields["nextAttemptAt"] = due
+    if run.on_window_end is OnWindowEnd.RESUME_NEXT_DAY:
+        hours = run.window
+        fields["window"] = {"startHour": hours.start_hour, "endHour": hours.end_hour, "timezone": hours.zone.key}
+    return create(paths.outbox(request_id), fields)
