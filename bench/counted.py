@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import grpc
 from grpc import aio
 
 
@@ -34,8 +35,23 @@ class Count:
                 self.reads += answer.HasField("document") or not answer.transaction
 
 
+class CountingQueries:
+    """A synchronous channel that only queries go through, counted."""
+
+    def __init__(self, behind: grpc.Channel, count: Count) -> None:
+        self._behind = behind
+        self._count = count
+
+    def unary_stream(
+        self, method: str, request_serializer: Any = None, response_deserializer: Any = None, **_: Any
+    ) -> Any:
+        measured = counted(self._count, method, request_serializer, response_deserializer)
+        return self._behind.unary_stream(method, *measured)
+
+
 Serializer = Callable[[Any], bytes]
 Deserializer = Callable[[bytes], Any]
+Coders = tuple[Serializer, Deserializer]
 
 
 class CountingChannel(aio.Channel):
@@ -50,12 +66,15 @@ class CountingChannel(aio.Channel):
     def unary_unary(
         self, method: str, request_serializer: Any = None, response_deserializer: Any = None, **_: Any
     ) -> Any:
-        return self._behind.unary_unary(method, *self._counted(method, request_serializer, response_deserializer))
+        return self._behind.unary_unary(
+            method, *counted(self._count, method, request_serializer, response_deserializer)
+        )
 
     def unary_stream(
         self, method: str, request_serializer: Any = None, response_deserializer: Any = None, **_: Any
     ) -> Any:
-        return self._behind.unary_stream(method, *self._counted(method, request_serializer, response_deserializer))
+        measured = counted(self._count, method, request_serializer, response_deserializer)
+        return self._behind.unary_stream(method, *measured)
 
     def stream_stream(
         self, method: str, request_serializer: Any = None, response_deserializer: Any = None, **_: Any
@@ -64,21 +83,6 @@ class CountingChannel(aio.Channel):
 
     def stream_unary(self, *args: Any, **kwargs: Any) -> Any:
         return self._behind.stream_unary(*args, **kwargs)
-
-    def _counted(self, path: str, serialize: Serializer, deserialize: Deserializer) -> tuple[Serializer, Deserializer]:
-        method = path.rpartition("/")[2]
-        count = self._count
-
-        def called(message: Any) -> bytes:
-            count.called(method)
-            return serialize(message)
-
-        def answered(data: bytes) -> Any:
-            message = deserialize(data)
-            count.answered(method, message)
-            return message
-
-        return called, answered
 
     async def close(self, grace: float | None = None) -> None:
         """Whoever opened the channel behind closes it."""
@@ -97,3 +101,20 @@ class CountingChannel(aio.Channel):
 
     async def channel_ready(self) -> None:
         await self._behind.channel_ready()
+
+
+def counted(
+    count: Count, path: str, serialize: Serializer, deserialize: Deserializer
+) -> tuple[Serializer, Deserializer]:
+    method = path.rpartition("/")[2]
+
+    def called(message: Any) -> bytes:
+        count.called(method)
+        return serialize(message)
+
+    def answered(data: bytes) -> Any:
+        message = deserialize(data)
+        count.answered(method, message)
+        return message
+
+    return called, answered

@@ -27,7 +27,7 @@ from worker.outbox.enqueue import NewMessage, batch
 from worker.outbox.trigger import KIND
 from worker.providers.credentials import Credentials, FixedCredentials
 from worker.providers.http import Http
-from worker.providers.protocol import Profile, WebhookEvent
+from worker.providers.protocol import Checked, Profile, Provider, WebhookEvent
 from worker.providers.registry import Providers
 from worker.settings import Settings
 from worker.store import paths
@@ -97,7 +97,7 @@ async def sent(client: AsyncClient) -> int:
 # --- ours
 
 
-async def drain_ours(client: AsyncClient, send: Send) -> None:
+async def drain_ours(client: AsyncClient, queries: Any, send: Send) -> None:
     """One lane, from the task that wakes it to its release."""
     system = assemble(
         Settings(),
@@ -107,6 +107,7 @@ async def drain_ours(client: AsyncClient, send: Send) -> None:
         owner="bench",
         clock=system_clock,
         random=Random(1),
+        queries=queries,
     )
     lane = LaneRef(KIND, ACCOUNT)
     await system.waker.wake(lane)
@@ -116,7 +117,7 @@ async def drain_ours(client: AsyncClient, send: Send) -> None:
         raise RuntimeError(f"the lane did not run: {ran}")
 
 
-class Stub:
+class Stub(Provider):
     """A provider that accepts everything."""
 
     name = "stub"
@@ -133,6 +134,9 @@ class Stub:
 
     async def send(self, message: OutboxMessage, credentials: Credentials, *, limit: timedelta) -> Outcome:
         return Sent(provider_message_id=await self._send())
+
+    async def check(self, account_id: str, credentials: Credentials, *, limit: timedelta) -> Checked:
+        return Checked(works=True, detail="it takes everything")
 
     def verify(self, headers: Mapping[str, str], raw_body: bytes, secret: str, *, now: datetime) -> bool:
         return False

@@ -25,12 +25,14 @@ from google.cloud.firestore_v1.services.firestore import FirestoreAsyncClient
 from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrpcAsyncIOTransport
 from grpc import aio
 
-from bench.counted import Count, CountingChannel
+from bench.counted import Count, CountingChannel, CountingQueries
 from emulator.firestore.emulator import FirestoreEmulator
 from emulator.official import OfficialEmulator
 from emulator.rpc.inprocess import InProcessChannel
+from worker.store.streams import query_channel
 
 HOST_VARIABLE = "FIRESTORE_EMULATOR_HOST"
+IN_PROCESS = "in-process"
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -49,6 +51,14 @@ class Place:
         transport = FirestoreGrpcAsyncIOTransport(channel=CountingChannel(self.channel, count))
         client._firestore_api_internal = FirestoreAsyncClient(transport=transport)
         return client
+
+    def queries(self, count: Count) -> CountingQueries | None:
+        """The channel that a worker has for its queries, counted; none where there is no network."""
+        if self.address == IN_PROCESS:
+            return None
+        with _pointed_at(self.address):
+            client = AsyncClient(project="any", credentials=AnonymousCredentials())
+        return CountingQueries(query_channel(client), count)
 
 
 @contextmanager
@@ -100,7 +110,7 @@ async def in_process() -> AsyncIterator[Place]:
     emulator = FirestoreEmulator()
     await emulator.start()
     try:
-        yield Place("ours, in process", InProcessChannel([emulator.service]), "in-process", lambda: 0.0)
+        yield Place("ours, in process", InProcessChannel([emulator.service]), IN_PROCESS, lambda: 0.0)
     finally:
         await emulator.stop()
 

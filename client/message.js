@@ -1,0 +1,258 @@
+/**
+ * A message that is to be sent, checked before it is written: what the rules or the worker would refuse is refused
+ * here, with a sentence that says which field is wrong and how. Nothing here talks to Firestore.
+ */
+
+const SHOWN_TEXT = 200;
+const MAX_TEXT = 4096;
+const MAX_PARTS = 10;
+const MAX_AHEAD_DAYS = 365;
+const DAY_MS = 86_400_000;
+
+/**
+ * @typedef {{ type: 'text', text: string }} TextPart
+ * @typedef {{ type: 'media', mediaId: string, mimeType: string, caption?: string, filename?: string }} MediaPart
+ * @typedef {{ type: 'template', name: string, language: string, params: string[] }} TemplatePart
+ * @typedef {TextPart | MediaPart | TemplatePart} Part
+ */
+
+/**
+ * @typedef {object} Envelope
+ * @property {string} requestId  From `newRequestId()`, made once for one action of the user.
+ * @property {string} accountId  The account to send from.
+ * @property {string} to  The recipient's address, as the provider writes it.
+ * @property {string} uid  The signed-in user.
+ * @property {Date} [sendBy]  Later than this it is not sent any more, but `skipped`.
+ */
+
+/**
+ * @typedef {Envelope & ({ text: string, parts?: undefined } | { parts: Part[], text?: undefined })} NewMessage
+ * @typedef {NewMessage & { at: Date }} ScheduledMessage
+ */
+
+/**
+ * What the message's three documents agree on, and what makes two messages the same one.
+ *
+ * @typedef {{ requestId: string, accountId: string, threadId: string, to: string, parts: Part[] }} Identity
+ */
+
+/**
+ * @typedef {{ identity: Identity, uid: string, at: Date | null, sendBy: Date | null }} Checked
+ */
+
+/**
+ * What a caller can do something about. Other errors are the SDK's own.
+ *
+ *     invalid-message    a field is wrong; the sentence says which and how
+ *     not-allowed        the rules refused it: not signed in, no member of the account, or a viewer
+ *     too-late           the time to send at has passed: ask the user for another
+ *     request-id-taken   another message has this requestId: make a new one for a new action
+ *     not-found          there is no such message
+ */
+export class OutboxError extends Error {
+  /**
+   * @param {'invalid-message' | 'not-allowed' | 'too-late' | 'request-id-taken' | 'not-found'} code
+   * @param {string} message
+   * @param {unknown} [cause]
+   */
+  constructor(code, message, cause) {
+    super(message, { cause });
+    this.name = 'OutboxError';
+    this.code = code;
+  }
+}
+
+/**
+ * The SDK's name for what went wrong.
+ *
+ * @param {unknown} error
+ * @returns {unknown}
+ */
+export function codeOf(error) {
+  return error instanceof Error && 'code' in error ? error.code : undefined;
+}
+
+/**
+ * @param {string} accountId
+ * @param {string} to
+ * @returns {string}
+ */
+export function threadIdOf(accountId, to) {
+  return `${accountId}__${to}`;
+}
+
+/**
+ * @param {NewMessage & { at?: unknown }} message
+ * @returns {Checked}
+ */
+export function checked({ requestId, accountId, to, uid, text, parts, at, sendBy }) {
+  requireText('requestId', requestId, 128);
+  if (!/^[A-Za-z0-9_-]{8,128}$/.test(requestId)) throw invalid('requestId must be 8 to 128 of A-Z, a-z, 0-9, _ and -');
+  if (/^__.*__$/.test(requestId)) throw invalid('requestId must not begin and end with two underscores');
+  requireText('accountId', accountId, 128);
+  if (/\/|__/.test(accountId)) throw invalid('accountId must have no slash and no two underscores in a row');
+  requireText('to', to, 256);
+  if (/^_|[/\s]/.test(to)) throw invalid('to must have no slashes, no blanks and no underscore in front');
+  requireText('uid', uid, 128);
+  if ((text === undefined) === (parts === undefined)) throw invalid('a message has either text or parts');
+  const identity = {
+    requestId,
+    accountId,
+    threadId: threadIdOf(accountId, to),
+    to,
+    parts: text === undefined ? checkedParts(parts) : [checkedPart({ type: 'text', text }, '')],
+  };
+  return { identity, uid, ...checkedTimes(at, sendBy) };
+}
+
+/**
+ * @param {unknown} at
+ * @param {unknown} sendBy
+ */
+function checkedTimes(at = null, sendBy = null) {
+  if (at !== null) requireDate('at', at);
+  if (sendBy !== null) requireDate('sendBy', sendBy);
+  const times = { at: /** @type {Date | null} */ (at), sendBy: /** @type {Date | null} */ (sendBy) };
+  if (times.at && times.at.getTime() - Date.now() > MAX_AHEAD_DAYS * DAY_MS) {
+    throw invalid(`at is more than ${MAX_AHEAD_DAYS} days ahead`);
+  }
+  if (times.at && times.sendBy && times.sendBy < times.at) throw invalid('sendBy is before at: it could never be sent');
+  return times;
+}
+
+/** What each type of part has: the longest value of a field, and whether it must be there.
+ *  @type {Record<string, Record<string, { most: number, least?: number, optional?: true }>>} */
+const PARTS = {
+  text: { text: { most: MAX_TEXT } },
+  media: {
+    mediaId: { most: 512 },
+    mimeType: { most: 200 },
+    caption: { most: MAX_TEXT, optional: true },
+    filename: { most: 512, optional: true },
+  },
+  template: { name: { most: 512 }, language: { most: 35, least: 2 } },
+};
+
+/** @param {unknown} parts */
+function checkedParts(parts) {
+  if (!Array.isArray(parts) || parts.length < 1 || parts.length > MAX_PARTS) {
+    throw invalid(`a message has 1 to ${MAX_PARTS} parts`);
+  }
+  return parts.map((part, index) => checkedPart(part, `parts[${index}]`));
+}
+
+/**
+ * @param {any} part  Anything: callers without types come here, too.
+ * @param {string} where
+ * @returns {Part}
+ */
+function checkedPart(part, where) {
+  const { type, params, ...fields } = Object(part);
+  const known = Object.hasOwn(PARTS, type) ? PARTS[type] : undefined;
+  if (!known) throw invalid(`${where} must have a type: text, media or template`);
+  const at = (/** @type {string} */ name) => (where ? `${where}.${name}` : name);
+  for (const name of Object.keys(fields)) {
+    if (!Object.hasOwn(known, name)) throw invalid(`${at(name)} is no field of a ${type} part`);
+    if (fields[name] === undefined) delete fields[name]; // as if it were not there; Firestore takes no undefined
+  }
+  for (const [name, { most, least, optional }] of Object.entries(known)) {
+    if (!optional || name in fields) requireText(at(name), fields[name], most, least);
+  }
+  if (type === 'media' && fields.mediaId.includes('/')) throw invalid(`${at('mediaId')} must have no slash`);
+  if (type === 'media' && !/^[\w.+-]+\/[\w.+-]+(;.*)?$/.test(fields.mimeType)) {
+    throw invalid(`${at('mimeType')} is no media type such as image/png`);
+  }
+  if (type === 'template') return { type, ...fields, params: checkedParams(params, at('params')) };
+  if (params !== undefined) throw invalid(`${at('params')} is no field of a ${type} part`);
+  return { type, ...fields };
+}
+
+/**
+ * @param {unknown} params
+ * @param {string} where
+ * @returns {string[]}
+ */
+function checkedParams(params, where) {
+  if (!Array.isArray(params)) throw invalid(`${where} must be a list of texts`);
+  params.forEach((value, index) => requireText(`${where}[${index}]`, value, MAX_TEXT, 0));
+  return [...params];
+}
+
+/**
+ * Characters are counted as JavaScript and the rules count them: most emoji are two.
+ *
+ * @param {string} name
+ * @param {unknown} value
+ * @param {number} most
+ * @param {number} [least]
+ */
+function requireText(name, value, most, least = 1) {
+  if (typeof value !== 'string') throw invalid(`${name} must be a text`);
+  if (value.length < least) throw invalid(value ? `${name} is too short` : `${name} is empty`);
+  if (value.length > most) throw invalid(`${name} has ${value.length} characters; at most ${most} are allowed`);
+}
+
+/**
+ * @param {string} name
+ * @param {unknown} value
+ */
+function requireDate(name, value) {
+  if (!(value instanceof Date) || Number.isNaN(value.getTime())) throw invalid(`${name} must be a Date`);
+}
+
+/** @param {string} sentence */
+function invalid(sentence) {
+  return new OutboxError('invalid-message', sentence);
+}
+
+/**
+ * What the list of conversations shows of it.
+ *
+ * @param {Part[]} parts
+ * @returns {string}
+ */
+export function shownText(parts) {
+  for (const part of parts) {
+    const text = part.type === 'text' ? part.text : part.type === 'media' ? part.caption : undefined;
+    if (text) return cut(text, SHOWN_TEXT);
+  }
+  return '';
+}
+
+/**
+ * Never in the middle of a character.
+ *
+ * @param {string} text
+ * @param {number} most
+ */
+function cut(text, most) {
+  const end = /[\uD800-\uDBFF]/.test(text.charAt(most - 1)) ? most - 1 : most;
+  return text.length > most ? text.slice(0, end) : text;
+}
+
+/**
+ * Whether a stored message, or one on its way, is this very one.
+ *
+ * @param {Record<string, any>} stored
+ * @param {Identity} wanted
+ * @returns {boolean}
+ */
+export function isSame(stored, wanted) {
+  return (
+    stored.accountId === wanted.accountId &&
+    stored.to === wanted.to &&
+    inOrder(stored.parts) === inOrder(wanted.parts)
+  );
+}
+
+/**
+ * Firestore keeps a map's fields in an order of its own.
+ *
+ * @param {unknown} value
+ */
+function inOrder(value) {
+  return JSON.stringify(value, (_, inner) => {
+    const isMap = inner !== null && typeof inner === 'object' && !Array.isArray(inner);
+    return isMap ? Object.fromEntries(Object.entries(inner).sort()) : inner;
+  });
+}

@@ -1,0 +1,161 @@
+/**
+ * @typedef {'queued' | 'sent' | 'delivered' | 'read' | 'failed' | 'skipped' | 'cancelled'} Status
+ */
+/**
+ * A message as people see it, outbound or inbound.
+ *
+ * @typedef {object} Message
+ * @property {string} id  The requestId of an outbound message.
+ * @property {string} threadId
+ * @property {'outbound' | 'inbound'} direction
+ * @property {Part[]} parts
+ * @property {Status} status
+ * @property {boolean} isPending  Not yet with the server: this device is offline, or was a moment ago.
+ * @property {Date | null} createdAt
+ * @property {Date | null} sentAt
+ * @property {Date | null} deliveredAt
+ * @property {Date | null} readAt
+ * @property {Date | null} failedAt
+ * @property {{ code: string, message: string } | null} error  Why it failed or was skipped.
+ */
+/**
+ * @typedef {object} Thread
+ * @property {string} id
+ * @property {string} accountId
+ * @property {string} to
+ * @property {Date | null} lastMessageAt
+ * @property {string} lastMessageText
+ * @property {number} unreadCount
+ */
+/**
+ * A message that is still to be sent, as the worker sees it.
+ *
+ * @typedef {object} Waiting
+ * @property {string} requestId
+ * @property {'queued' | 'sending' | 'uncertain'} status  Uncertain: perhaps sent; a receipt or a person will tell.
+ * @property {Date | null} at  Not before this: the time asked for, or of the next try.
+ * @property {number} attempts
+ * @property {{ code: string, message: string } | null} lastError  Why the last try did not succeed.
+ * @property {boolean} isCancelling  It was asked for, and the worker has not come to it yet.
+ */
+/**
+ * Follows one message. `onMessage` gets null while there is none.
+ *
+ * @param {Firestore} db
+ * @param {{ threadId: string, requestId: string }} which
+ * @param {(message: Message | null) => void} onMessage
+ * @param {(error: Error) => void} [onError]  The watch has ended.
+ * @returns {Unsubscribe}
+ */
+export function watchMessage(db: Firestore, { threadId, requestId }: {
+    threadId: string;
+    requestId: string;
+}, onMessage: (message: Message | null) => void, onError?: (error: Error) => void): Unsubscribe;
+/**
+ * Follows the last messages of a conversation, oldest first.
+ *
+ * @param {Firestore} db
+ * @param {string} threadId
+ * @param {(messages: Message[]) => void} onMessages
+ * @param {{ last?: number, onError?: (error: Error) => void }} [options]
+ * @returns {Unsubscribe}
+ */
+export function watchThread(db: Firestore, threadId: string, onMessages: (messages: Message[]) => void, { last, onError }?: {
+    last?: number;
+    onError?: (error: Error) => void;
+}): Unsubscribe;
+/**
+ * Follows an account's conversations, the latest first.
+ *
+ * @param {Firestore} db
+ * @param {string} accountId
+ * @param {(threads: Thread[]) => void} onThreads
+ * @param {{ last?: number, onError?: (error: Error) => void }} [options]
+ * @returns {Unsubscribe}
+ */
+export function watchThreads(db: Firestore, accountId: string, onThreads: (threads: Thread[]) => void, { last, onError }?: {
+    last?: number;
+    onError?: (error: Error) => void;
+}): Unsubscribe;
+/**
+ * Follows what is still to be sent in a conversation: until when it waits, and why.
+ *
+ * @param {Firestore} db
+ * @param {{ accountId: string, threadId: string }} which
+ * @param {(waiting: Waiting[]) => void} onWaiting
+ * @param {{ onError?: (error: Error) => void }} [options]
+ * @returns {Unsubscribe}
+ */
+export function watchWaiting(db: Firestore, { accountId, threadId }: {
+    accountId: string;
+    threadId: string;
+}, onWaiting: (waiting: Waiting[]) => void, { onError }?: {
+    onError?: (error: Error) => void;
+}): Unsubscribe;
+export type Status = "queued" | "sent" | "delivered" | "read" | "failed" | "skipped" | "cancelled";
+/**
+ * A message as people see it, outbound or inbound.
+ */
+export type Message = {
+    /**
+     * The requestId of an outbound message.
+     */
+    id: string;
+    threadId: string;
+    direction: "outbound" | "inbound";
+    parts: Part[];
+    status: Status;
+    /**
+     * Not yet with the server: this device is offline, or was a moment ago.
+     */
+    isPending: boolean;
+    createdAt: Date | null;
+    sentAt: Date | null;
+    deliveredAt: Date | null;
+    readAt: Date | null;
+    failedAt: Date | null;
+    /**
+     * Why it failed or was skipped.
+     */
+    error: {
+        code: string;
+        message: string;
+    } | null;
+};
+export type Thread = {
+    id: string;
+    accountId: string;
+    to: string;
+    lastMessageAt: Date | null;
+    lastMessageText: string;
+    unreadCount: number;
+};
+/**
+ * A message that is still to be sent, as the worker sees it.
+ */
+export type Waiting = {
+    requestId: string;
+    /**
+     * Uncertain: perhaps sent; a receipt or a person will tell.
+     */
+    status: "queued" | "sending" | "uncertain";
+    /**
+     * Not before this: the time asked for, or of the next try.
+     */
+    at: Date | null;
+    attempts: number;
+    /**
+     * Why the last try did not succeed.
+     */
+    lastError: {
+        code: string;
+        message: string;
+    } | null;
+    /**
+     * It was asked for, and the worker has not come to it yet.
+     */
+    isCancelling: boolean;
+};
+import type { Firestore } from 'firebase/firestore';
+import type { Unsubscribe } from 'firebase/firestore';
+import type { Part } from './message.js';

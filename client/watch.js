@@ -1,0 +1,217 @@
+/**
+ * Watching: what Firestore tells of messages, conversations and the outbox, in plain values. Each watch goes on until the
+ * function that it returned is called, or until it ends with an error.
+ */
+
+import { Timestamp, collection, doc, limit, onSnapshot, orderBy, query, where } from 'firebase/firestore';
+
+import { OutboxError, codeOf } from './message.js';
+
+/** @import { DocumentSnapshot, Firestore, Unsubscribe } from 'firebase/firestore' */
+/** @import { Part } from './message.js' */
+
+const LAST_MESSAGES = 100;
+
+/**
+ * @typedef {'queued' | 'sent' | 'delivered' | 'read' | 'failed' | 'skipped' | 'cancelled'} Status
+ */
+
+/**
+ * A message as people see it, outbound or inbound.
+ *
+ * @typedef {object} Message
+ * @property {string} id  The requestId of an outbound message.
+ * @property {string} threadId
+ * @property {'outbound' | 'inbound'} direction
+ * @property {Part[]} parts
+ * @property {Status} status
+ * @property {boolean} isPending  Not yet with the server: this device is offline, or was a moment ago.
+ * @property {Date | null} createdAt
+ * @property {Date | null} sentAt
+ * @property {Date | null} deliveredAt
+ * @property {Date | null} readAt
+ * @property {Date | null} failedAt
+ * @property {{ code: string, message: string } | null} error  Why it failed or was skipped.
+ */
+
+/**
+ * @typedef {object} Thread
+ * @property {string} id
+ * @property {string} accountId
+ * @property {string} to
+ * @property {Date | null} lastMessageAt
+ * @property {string} lastMessageText
+ * @property {number} unreadCount
+ */
+
+/**
+ * A message that is still to be sent, as the worker sees it.
+ *
+ * @typedef {object} Waiting
+ * @property {string} requestId
+ * @property {'queued' | 'sending' | 'uncertain'} status  Uncertain: perhaps sent; a receipt or a person will tell.
+ * @property {Date | null} at  Not before this: the time asked for, or of the next try.
+ * @property {number} attempts
+ * @property {{ code: string, message: string } | null} lastError  Why the last try did not succeed.
+ * @property {boolean} isCancelling  It was asked for, and the worker has not come to it yet.
+ */
+
+/**
+ * Follows one message. `onMessage` gets null while there is none.
+ *
+ * @param {Firestore} db
+ * @param {{ threadId: string, requestId: string }} which
+ * @param {(message: Message | null) => void} onMessage
+ * @param {(error: Error) => void} [onError]  The watch has ended.
+ * @returns {Unsubscribe}
+ */
+export function watchMessage(db, { threadId, requestId }, onMessage, onError = report) {
+  return onSnapshot(
+    doc(db, 'threads', threadId, 'messages', requestId),
+    { includeMetadataChanges: true },
+    (snapshot) => onMessage(snapshot.exists() ? messageOf(snapshot, threadId) : null),
+    ended(onError),
+  );
+}
+
+/**
+ * Follows the last messages of a conversation, oldest first.
+ *
+ * @param {Firestore} db
+ * @param {string} threadId
+ * @param {(messages: Message[]) => void} onMessages
+ * @param {{ last?: number, onError?: (error: Error) => void }} [options]
+ * @returns {Unsubscribe}
+ */
+export function watchThread(db, threadId, onMessages, { last = LAST_MESSAGES, onError = report } = {}) {
+  const messages = collection(db, 'threads', threadId, 'messages');
+  return onSnapshot(
+    query(messages, orderBy('createdAt', 'desc'), limit(last)),
+    { includeMetadataChanges: true },
+    (snapshot) => onMessages(snapshot.docs.map((found) => messageOf(found, threadId)).reverse()),
+    ended(onError),
+  );
+}
+
+/**
+ * Follows an account's conversations, the latest first.
+ *
+ * @param {Firestore} db
+ * @param {string} accountId
+ * @param {(threads: Thread[]) => void} onThreads
+ * @param {{ last?: number, onError?: (error: Error) => void }} [options]
+ * @returns {Unsubscribe}
+ */
+export function watchThreads(db, accountId, onThreads, { last = LAST_MESSAGES, onError = report } = {}) {
+  return onSnapshot(
+    query(
+      collection(db, 'threads'),
+      where('accountId', '==', accountId),
+      orderBy('lastMessageAt', 'desc'),
+      limit(last),
+    ),
+    (snapshot) => onThreads(snapshot.docs.map(threadOf)),
+    ended(onError),
+  );
+}
+
+/**
+ * Follows what is still to be sent in a conversation: until when it waits, and why.
+ *
+ * @param {Firestore} db
+ * @param {{ accountId: string, threadId: string }} which
+ * @param {(waiting: Waiting[]) => void} onWaiting
+ * @param {{ onError?: (error: Error) => void }} [options]
+ * @returns {Unsubscribe}
+ */
+export function watchWaiting(db, { accountId, threadId }, onWaiting, { onError = report } = {}) {
+  return onSnapshot(
+    query(
+      collection(db, 'outbox'),
+      where('accountId', '==', accountId),
+      where('threadId', '==', threadId),
+      where('status', 'in', ['queued', 'sending', 'uncertain']), // no limit: Google's emulator then misses who leaves
+    ),
+    (snapshot) => onWaiting(snapshot.docs.map(waitingOf)),
+    ended(onError),
+  );
+}
+
+/**
+ * @param {DocumentSnapshot} snapshot
+ * @param {string} threadId
+ * @returns {Message}
+ */
+function messageOf(snapshot, threadId) {
+  // A time that the server has not set yet is shown as this device's.
+  const data = snapshot.data({ serverTimestamps: 'estimate' }) ?? {};
+  return {
+    id: snapshot.id,
+    threadId,
+    direction: data.direction,
+    parts: data.parts ?? [],
+    status: data.status,
+    isPending: snapshot.metadata.hasPendingWrites,
+    createdAt: dateOf(data.createdAt),
+    sentAt: dateOf(data.sentAt),
+    deliveredAt: dateOf(data.deliveredAt),
+    readAt: dateOf(data.readAt),
+    failedAt: dateOf(data.failedAt),
+    error: data.error ?? null,
+  };
+}
+
+/**
+ * @param {DocumentSnapshot} snapshot
+ * @returns {Thread}
+ */
+function threadOf(snapshot) {
+  const data = snapshot.data({ serverTimestamps: 'estimate' }) ?? {};
+  return {
+    id: snapshot.id,
+    accountId: data.accountId,
+    to: data.to,
+    lastMessageAt: dateOf(data.lastMessageAt),
+    lastMessageText: data.lastMessageText ?? '',
+    unreadCount: data.unreadCount ?? 0,
+  };
+}
+
+/**
+ * @param {DocumentSnapshot} snapshot
+ * @returns {Waiting}
+ */
+function waitingOf(snapshot) {
+  const data = snapshot.data({ serverTimestamps: 'estimate' }) ?? {};
+  return {
+    requestId: snapshot.id,
+    status: data.status,
+    at: dateOf(data.nextAttemptAt),
+    attempts: data.attempts ?? 0,
+    lastError: data.lastError ? { code: data.lastError.code, message: data.lastError.message } : null,
+    isCancelling: data.cancelRequested === true,
+  };
+}
+
+/** @param {unknown} value */
+function dateOf(value) {
+  return value instanceof Timestamp ? value.toDate() : null;
+}
+
+/**
+ * A watch ends with an error; a refusal is said in our words.
+ *
+ * @param {(error: Error) => void} onError
+ * @returns {(error: Error) => void}
+ */
+function ended(onError) {
+  return (error) => {
+    const isRefused = codeOf(error) === 'permission-denied';
+    onError(isRefused ? new OutboxError('not-allowed', 'this user is no member of the account', error) : error);
+  };
+}
+
+/** @param {Error} error */
+function report(error) {
+  console.error('the watch has ended:', error);
+}

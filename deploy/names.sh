@@ -1,0 +1,35 @@
+# Sourced by every script here: names, addresses and settings that they share. PROJECT_ID must be set; REGION may be.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+: "${PROJECT_ID:?set PROJECT_ID to the id of the Google Cloud project}"
+REGION="${REGION:-us-central1}" # of Cloud Run, Cloud Tasks and the functions
+FIRESTORE_LOCATION="${FIRESTORE_LOCATION:-$REGION}" # a region, or nam5 or eur3; a database stays where it was made
+PROJECT_NUMBER="${PROJECT_NUMBER:-$(gcloud projects describe "$PROJECT_ID" --format='value(projectNumber)')}"
+export CLOUDSDK_CORE_PROJECT="$PROJECT_ID" CLOUDSDK_CORE_DISABLE_PROMPTS=1
+
+REPOSITORY=outbox
+QUEUE=outbox-lanes
+WORKER=outbox-worker
+SWEEP_JOB=outbox-sweep
+MEDIA_BUCKET="$PROJECT_ID-outbox-media"
+
+# Known before the first deployment, so that the worker can be told its own address: it is the audience of its callers.
+WORKER_URL="https://$WORKER-$PROJECT_NUMBER.$REGION.run.app"
+
+# How much at once. A lane that waits for its pace is a request that does nothing, so an instance can hold many.
+WORKER_INSTANCES="${WORKER_INSTANCES:-20}"
+WORKER_CONCURRENCY=80
+
+account() { echo "$1@$PROJECT_ID.iam.gserviceaccount.com"; }
+WORKER_ACCOUNT="$(account outbox-worker)"       # the worker runs as it
+FUNCTIONS_ACCOUNT="$(account outbox-functions)" # the functions run as it
+TASKS_ACCOUNT="$(account outbox-tasks)"         # whose tokens Cloud Tasks and Cloud Scheduler show; it has no rights
+EVENTS_ACCOUNT="$(account outbox-events)"       # as which Eventarc calls on_outbox_created
+DEPLOY_ACCOUNT="$(account outbox-deploy)"       # as which Cloud Build runs cloudbuild.yaml
+
+# The worker's and the functions' settings, by the names of worker/settings.py.
+SETTINGS="OUTBOX_PROJECT=$PROJECT_ID,OUTBOX_LOCATION=$REGION,OUTBOX_QUEUE=$QUEUE"
+SETTINGS+=",OUTBOX_WORKER_URL=$WORKER_URL,OUTBOX_SERVICE_ACCOUNT=$TASKS_ACCOUNT"
+SETTINGS+=",OUTBOX_CREDENTIALS_SECRETS=projects/$PROJECT_ID,OUTBOX_MEDIA_BUCKET=$MEDIA_BUCKET"
+SETTINGS+="${EXTRA_SETTINGS:+,$EXTRA_SETTINGS}" # yours, such as EXTRA_SETTINGS=OUTBOX_GLOBAL_PER_SECOND=80

@@ -1,0 +1,240 @@
+// The chat page in Chromium, on a whole stack of real processes.
+
+import assert from 'node:assert/strict';
+
+import { run, test, until } from '../client/harness.mjs';
+import { World } from './world.mjs';
+
+const TO = '+491511234567';
+const WAY = ['pending', 'queued', 'sent', 'delivered', 'read'];
+
+const requestIds = async (world, accountId) => (await world.calls(accountId)).map(({ requestId }) => requestId);
+
+test('a message goes from the page to the contact, and its ticks move forward to read', async (world) => {
+  const accountId = await world.account();
+  const chat = await world.chat(accountId, TO);
+  await chat.say('Hello');
+  const id = await chat.becomes('Hello', 'read');
+  const states = await chat.states(id);
+  assert.deepEqual(states, WAY.filter((state) => states.includes(state)), 'forward, each once');
+  assert.equal(states[0], 'pending', 'it was shown before the server had it');
+  assert.deepEqual(await requestIds(world, accountId), [id]);
+  const stored = await world.documents.read(`threads/${accountId}__${TO}/messages/${id}`);
+  assert.equal(stored.status, 'read');
+});
+
+test('a double click sends once', async (world) => {
+  const accountId = await world.account();
+  const chat = await world.chat(accountId, TO);
+  await chat.text.fill('Only once');
+  await chat.send.dblclick();
+  const id = await chat.becomes('Only once', 'read');
+  await chat.say('And this'); // behind it in the same thread: once this is read, nothing else was on its way
+  const next = await chat.becomes('And this', 'read');
+  assert.deepEqual(await requestIds(world, accountId), [id, next]);
+  await chat.shows('Only once [read]', 'And this [read]');
+});
+
+test('receipts move the ticks one by one, and never back', async (world) => {
+  const accountId = await world.account();
+  await world.faults(accountId, { receiptLossRate: 1 });
+  const chat = await world.chat(accountId, TO);
+  await chat.say('Did you get this?');
+  const id = await chat.becomes('Did you get this?', 'sent');
+  const { providerMessageId } = await world.documents.read(`outbox/${id}`);
+  await world.receipt(accountId, providerMessageId, 'delivered');
+  await chat.becomes('Did you get this?', 'delivered');
+  await world.receipt(accountId, providerMessageId, 'read');
+  await chat.becomes('Did you get this?', 'read');
+  await world.receipt(accountId, providerMessageId, 'delivered');
+  await chat.say('Well?'); // its tick comes after anything the late receipt could have done
+  await chat.becomes('Well?', 'sent');
+  assert.deepEqual((await chat.states(id)).slice(-3), ['sent', 'delivered', 'read']);
+});
+
+test('what is sent offline waits, and is sent once when the browser is online again', async (world) => {
+  const accountId = await world.account();
+  const context = await world.context();
+  const chat = await world.chat(accountId, TO, context);
+  await chat.say('Before');
+  const before = await chat.becomes('Before', 'read');
+  await context.setOffline(true);
+  await chat.page.getByText('Offline: what you send waits here').waitFor();
+  await chat.text.fill('From the tunnel');
+  await chat.send.dblclick();
+  const id = await chat.becomes('From the tunnel', 'pending');
+  assert.equal(await world.documents.read(`outbox/${id}`), undefined);
+  await context.setOffline(false);
+  await chat.page.getByText('Online').waitFor();
+  await chat.becomes('From the tunnel', 'read');
+  assert.deepEqual(await requestIds(world, accountId), [before, id]);
+});
+
+test('what was sent offline outlives its tab, and is sent once', async (world) => {
+  const accountId = await world.account();
+  const context = await world.context();
+  const first = await world.chat(accountId, TO, context);
+  await first.page.getByText('Online').waitFor();
+  await context.setOffline(true);
+  await first.say('I close the lid');
+  const id = await first.becomes('I close the lid', 'pending');
+  await first.page.close();
+  await context.setOffline(false);
+  const second = await world.chat(accountId, TO, context);
+  await second.becomes('I close the lid', 'read');
+  assert.deepEqual(await requestIds(world, accountId), [id]);
+});
+
+test('a connection that breaks while a message is sent loses nothing and repeats nothing', async (world) => {
+  const accountId = await world.account();
+  const context = await world.context();
+  const chat = await world.chat(accountId, TO, context);
+  const ids = [];
+  for (const moment of [0, 5, 15, 40, 100]) {
+    await chat.say(`After ${moment} ms`);
+    await chat.page.waitForTimeout(moment); // the moment is the case: between the click and the answer
+    await context.setOffline(true);
+    await chat.page.getByText('Offline: what you send waits here').waitFor();
+    await context.setOffline(false);
+    ids.push(await chat.becomes(`After ${moment} ms`, 'read'));
+  }
+  assert.deepEqual(await requestIds(world, accountId), ids);
+});
+
+test('two tabs show the same, and each what the other does', async (world) => {
+  const accountId = await world.account();
+  const context = await world.context();
+  const [left, right] = [await world.chat(accountId, TO, context), await world.chat(accountId, TO, context)];
+  await left.say('From the left');
+  await right.becomes('From the left', 'read');
+  await right.say('From the right');
+  await left.becomes('From the right', 'read');
+  await world.inbound(accountId, TO, 'From outside');
+  for (const tab of [left, right]) {
+    await tab.shows('From the left [read]', 'From the right [read]', 'From outside [inbound]');
+  }
+  assert.equal((await world.calls(accountId)).length, 2);
+});
+
+test('two browsers show the same', async (world) => {
+  const accountId = await world.account();
+  const [office, home] = [await world.chat(accountId, TO), await world.chat(accountId, TO)];
+  await office.say('From the office');
+  await home.becomes('From the office', 'read');
+  await home.say('From home');
+  await office.becomes('From home', 'read');
+});
+
+test('a message that is sent later waits, and is cancelled', async (world) => {
+  const accountId = await world.account();
+  const chat = await world.chat(accountId, TO);
+  await chat.sayAt('Happy new year', new Date(Date.now() + 3_600_000));
+  const id = await chat.becomes('Happy new year', 'scheduled');
+  await chat.message('Happy new year').getByText('Goes out').waitFor();
+  await chat.message('Happy new year').getByRole('button', { name: 'Cancel' }).click();
+  await chat.becomes('Happy new year', 'cancelled');
+  assert.equal((await world.documents.read(`outbox/${id}`)).status, 'cancelled');
+  assert.deepEqual(await world.calls(accountId), []);
+});
+
+test('a message that is sent later goes out at its time', async (world) => {
+  const accountId = await world.account();
+  const chat = await world.chat(accountId, TO);
+  const at = new Date(Math.ceil(Date.now() / 1000) * 1000 + 5000);
+  await chat.sayAt('Now it is time', at);
+  await chat.becomes('Now it is time', 'scheduled');
+  await chat.becomes('Now it is time', 'read');
+  const [call] = await world.calls(accountId);
+  assert.ok(new Date(call.at) >= at, `${call.at} is before ${at.toISOString()}`);
+});
+
+test('a time that has passed is refused in words, and what was written comes back', async (world) => {
+  const accountId = await world.account();
+  const chat = await world.chat(accountId, TO);
+  await chat.sayAt('Yesterday', new Date(Date.now() - 86_400_000));
+  await chat.page.getByRole('alert').getByText('ask for another').waitFor();
+  assert.equal(await chat.text.inputValue(), 'Yesterday');
+  await chat.send.click();
+  await chat.becomes('Yesterday', 'read');
+  assert.equal((await world.calls(accountId)).length, 1);
+});
+
+test('a reply appears in the open conversation and counts as read', async (world) => {
+  const accountId = await world.account();
+  const chat = await world.chat(accountId, TO);
+  await chat.say('Are you there?');
+  await chat.becomes('Are you there?', 'read');
+  await chat.page.getByLabel('Reply').fill('Here I am');
+  await chat.page.getByRole('button', { name: 'Reply' }).click();
+  await chat.shows('Are you there? [read]', 'Here I am [inbound]');
+  const thread = `threads/${accountId}__${TO}`;
+  await until('nothing unread', () => world.documents.read(thread), ({ unreadCount }) => unreadCount === 0);
+});
+
+test('a reply in another conversation is counted until it is opened', async (world) => {
+  const accountId = await world.account();
+  const chat = await world.chat(accountId, TO);
+  await world.inbound(accountId, '+4917000', 'Anybody?');
+  await world.inbound(accountId, '+4917000', 'Hello?');
+  const link = chat.page.getByRole('link', { name: '+4917000' });
+  await link.getByText('2', { exact: true }).waitFor();
+  await link.click();
+  await chat.shows('Anybody? [inbound]', 'Hello? [inbound]');
+  await until('no count', () => link.locator('.unread').count(), (count) => count === 0);
+});
+
+test('a message to a number that does not exist fails, and says why', async (world) => {
+  const accountId = await world.account();
+  const chat = await world.chat(accountId, '+4900000');
+  await chat.page.getByLabel('The number does not exist').check();
+  await until('the simulator to know', async () => {
+    const { invalidRecipients } = await (await fetch(`${world.given.provider}/_sim/faults`)).json();
+    return invalidRecipients.includes('+4900000');
+  });
+  await chat.say('Hello?');
+  await chat.becomes('Hello?', 'failed');
+  await chat.message('Hello?').getByText('(recipient_invalid)').waitFor();
+});
+
+test('an account and a contact are picked, and the address remembers them', async (world) => {
+  const chat = await world.chat('shop');
+  await chat.page.getByLabel('Account').selectOption('Dental clinic');
+  await chat.page.getByRole('link', { name: 'Grace' }).click();
+  await chat.page.getByRole('heading', { name: 'Grace' }).waitFor();
+  assert.equal(new URL(chat.page.url()).search, '?account=clinic&to=%2B4915550000002');
+  await chat.page.reload();
+  await chat.page.getByRole('heading', { name: 'Grace' }).waitFor();
+  assert.equal(await chat.page.getByLabel('Account').inputValue(), 'clinic');
+  await chat.page.getByLabel('Somebody else').fill('+49 170 55');
+  await chat.page.getByRole('button', { name: 'Open' }).click();
+  await chat.page.getByRole('heading', { name: '+4917055' }).waitFor();
+  await chat.page.goBack();
+  await chat.page.getByRole('heading', { name: 'Grace' }).waitFor();
+});
+
+test('the keyboard is enough, and everything has a name', async (world) => {
+  const accountId = await world.account();
+  const chat = await world.chat(accountId, TO);
+  await chat.text.focus();
+  await chat.page.keyboard.type('First line');
+  await chat.page.keyboard.press('Shift+Enter');
+  await chat.page.keyboard.type('second line');
+  await chat.page.keyboard.press('Enter');
+  await chat.becomes('second line', 'read');
+  await chat.shows('First line\nsecond line [read]');
+  const nameless = await chat.page.$$eval('button, input, select, textarea, a', (controls) =>
+    controls.filter((one) => !one.textContent.trim() && !one.labels?.length).map((one) => one.outerHTML),
+  );
+  assert.deepEqual(nameless, []);
+  assert.equal(await chat.message('second line').getByText('read', { exact: true }).count(), 1, 'a tick in words');
+});
+
+test('who is no member of the account is told so', async (world) => {
+  const { id } = await world.documents.account();
+  const chat = await world.chat(id, TO);
+  await chat.page.getByRole('alert').getByText('no member of the account').waitFor();
+});
+
+const world = await World.start(JSON.parse(process.env.WORLD));
+await run(world);
+await world.end();

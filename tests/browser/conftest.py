@@ -1,0 +1,61 @@
+"""Chromium, and the whole stack on Google's emulator with the chat page: one for all cases."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from emulator import chat_page
+from emulator.dev import PROJECT, DevSettings, DevStack
+from emulator.official import EmulatorMissing
+from emulator.providers.simulator import DEFAULT_SECRET
+from tests.client.node import require_node
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+SETTINGS = DevSettings(
+    firestore_port=0,
+    tasks_port=0,
+    functions_port=0,
+    worker_port=0,
+    provider_port=0,
+    page_port=0,
+    official=True,
+    sweep_seconds=1,
+    environment={"OUTBOX_LOG_LEVEL": "WARNING"},
+)
+
+
+def told(stack: DevStack, browser: str) -> dict[str, str]:
+    """What the cases in JavaScript need to know."""
+    assert stack.page_url is not None
+    return {
+        "chromium": browser,
+        "page": stack.page_url,
+        "firestore": stack.firestore,
+        "provider": stack.provider_url,
+        "functions": f"http://127.0.0.1:{stack.ports['functions']}",
+        "projectId": PROJECT,
+        "uid": chat_page.USER,
+        "webhookSecret": DEFAULT_SECRET,
+    }
+
+
+@pytest.fixture(scope="session")
+def browser() -> str:
+    require_node()
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.skip("no Chromium: install chromium")
+    return found
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def stack(browser: str) -> AsyncIterator[DevStack]:
+    try:
+        async with DevStack(SETTINGS) as running:
+            yield running
+    except EmulatorMissing as error:
+        pytest.skip(str(error).splitlines()[0])

@@ -1,0 +1,57 @@
+"""The chat page as `outbox dev` serves it."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from pathlib import Path
+
+import httpx
+import pytest
+
+from emulator import chat_page
+from emulator.official import Installed, find_installed
+from tests.cli.support import FREE_PORTS, dev, outbox
+from tests.client.node import require_node
+
+
+@pytest.fixture
+def _googles_emulator() -> None:
+    require_node()
+    if not isinstance(found := find_installed(), Installed):
+        pytest.skip(str(found).splitlines()[0])
+
+
+@pytest.mark.usefixtures("_googles_emulator")
+def test_the_page_is_there_with_googles_emulator_and_its_accounts_are_made() -> None:
+    with dev("--official", "--page-port=0", *FREE_PORTS) as stack:
+        page = stack.addresses["page"]
+        answer = httpx.get(page, trust_env=False, follow_redirects=True)
+        assert (answer.status_code, answer.url.path) == (200, "/demo/")
+        config = httpx.get(f"{page}/config.json", trust_env=False).json()
+        sent = stack.send(config["accounts"][0]["id"])
+        stack.becomes(sent, "sent")
+        children = stack.children()
+        assert stack.ended_by(signal.SIGINT) == 0
+        assert not any(Path(f"/proc/{pid}").exists() for pid in children)
+
+
+@pytest.mark.usefixtures("_googles_emulator")
+def test_a_taken_port_is_named_with_the_option_that_changes_it() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        said = outbox("dev", "--official", f"--page-port={port}", *FREE_PORTS)
+    assert said.code == 1
+    assert f"port {port} on 127.0.0.1 is taken; choose another with --page-port" in said.err
+
+
+def test_without_googles_emulator_there_is_no_page_and_it_says_why(capfd: pytest.CaptureFixture[str]) -> None:
+    with dev(*FREE_PORTS) as stack:
+        assert "page" not in stack.addresses
+    assert "the chat page needs Google's Firestore emulator: outbox dev --official" in capfd.readouterr().err
+
+
+def test_without_the_sdk_the_command_says_what_to_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(chat_page, "SDK", tmp_path)
+    assert chat_page.missing() == "the chat page needs the Firebase SDK: run npm ci"

@@ -1,0 +1,228 @@
+"""What is built: cloudbuild.yaml as gcloud reads it, the image, what is sent to Google, and of which packages.
+
+No image is built here: that takes a Docker daemon. Its command is run with its environment over what it copies.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import PackageNotFoundError, requires
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.deploy.support import ROOT, ask_gcloud, run
+
+BUILT_IN = {"PROJECT_ID", "PROJECT_NUMBER", "BUILD_ID"}
+"""Substitutions that Cloud Build has for every build, also for one that a person submits."""
+
+
+# --- cloudbuild.yaml
+
+
+@pytest.fixture(scope="module")
+def build() -> dict[str, Any]:
+    """As gcloud's own loader reads it: unknown fields are refused."""
+    return dict(ask_gcloud({"build": str(ROOT / "cloudbuild.yaml")})[0]["build"])
+
+
+def test_the_build_tests_then_builds_then_deploys_everything(build: dict[str, Any]) -> None:
+    steps = {step["id"]: step for step in build["steps"]}
+    assert list(steps) == ["test", "build", "push", "firestore", "queue", "worker", "functions", "schedule"]
+
+    def before(name: str) -> set[str]:
+        """Everything that a step waits for."""
+        waits = [other for other in steps[name].get("waitFor", []) if other != "-"]
+        return set(waits).union(*(before(other) for other in waits))
+
+    for name in ("push", "firestore", "queue", "worker", "functions", "schedule"):
+        assert "test" in before(name), f"{name} would go on although a test failed"
+    assert {"push", "firestore", "queue"} <= before("worker"), "code would meet a project that is not ready for it"
+
+
+def test_every_file_and_target_that_the_build_names_is_there(build: dict[str, Any]) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for step in build["steps"]:
+        if step.get("entrypoint") == "make":
+            assert set(step["args"]) <= targets
+        elif step.get("entrypoint") == "bash":
+            assert (ROOT / step["args"][0]).is_file(), step["args"][0]
+        else:
+            assert step["name"].endswith("/docker")
+    assert (ROOT / "Dockerfile").is_file()
+
+
+def test_the_build_uses_no_variable_that_it_does_not_have(build: dict[str, Any]) -> None:
+    text = json.dumps({name: part for name, part in build.items() if name != "substitutions"})
+    used = set(re.findall(r"\$\{?([A-Za-z_]+)", text))
+    assert used <= BUILT_IN | build["substitutions"].keys()
+
+
+def test_the_scripts_get_from_the_build_what_they_need(build: dict[str, Any], tmp_path: Path) -> None:
+    """Without gcloud where Node's image has none."""
+    given = {entry.partition("=")[0] for entry in build["options"]["env"]}
+    assert {"PROJECT_ID", "PROJECT_NUMBER", "REGION", "FIRESTORE_LOCATION"} <= given
+    commands = run("firestore.sh", where=tmp_path, exists=True, PROJECT_NUMBER="1")
+    assert {command.program for command in commands} == {"npx"}
+
+
+def test_one_image_is_built_pushed_and_deployed(build: dict[str, Any]) -> None:
+    steps = {step["id"]: step for step in build["steps"]}
+    (image,) = build["images"]
+    assert f"--tag={image}" in steps["build"]["args"]
+    assert steps["push"]["args"][-1] == image
+    assert steps["worker"]["args"][-1] == image
+
+
+# --- what is sent
+
+
+def test_a_function_is_built_from_what_it_needs_and_nothing_else() -> None:
+    answers, _ = ask_gcloud({"uploads": [[str(ROOT), "deploy/functions.gcloudignore"], [str(ROOT), None]]})
+    of_a_function, of_a_build = (set(paths) for paths in answers["uploads"])
+    assert {"requirements.txt", "functions/main.py", "worker/settings.py", "worker/outbox/api.py"} <= of_a_function
+    assert {path.partition("/")[0] for path in of_a_function} == {"requirements.txt", "functions", "worker"}
+    assert not any("__pycache__" in path for path in of_a_function)
+    assert {"Dockerfile", "Makefile", "tests/deploy/test_build.py", "deploy/worker.sh"} <= of_a_build
+    assert not any(path.startswith((".git/", ".venv/", "node_modules/")) for path in of_a_build)
+
+
+def test_the_image_is_made_of_two_things() -> None:
+    lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")]
+    assert lines == ["*", "!requirements.txt", "!worker/", "**/__pycache__/"]
+
+
+# --- the image
+
+
+def instructions() -> list[tuple[str, str]]:
+    text = re.sub(r"\\\n", " ", (ROOT / "Dockerfile").read_text())
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return [(line.split(maxsplit=1)[0], " ".join(line.split(maxsplit=1)[1].split())) for line in lines]
+
+
+def last(name: str) -> str:
+    return [value for instruction, value in instructions() if instruction == name][-1]
+
+
+def test_the_image_is_slim_and_its_program_is_nobody_special() -> None:
+    assert [value for name, value in instructions() if name == "FROM"] == [
+        "python:3.11-slim AS packages",
+        "python:3.11-slim",
+    ]
+    after_from = [name for name, _ in instructions()][-5:]
+    assert "USER" in after_from
+    assert last("USER") == "10001", "a number: Kubernetes and others can tell that it is not root"
+    names = [name for name, _ in instructions()]
+    assert names.index("USER") > max(number for number, name in enumerate(names) if name in ("RUN", "COPY"))
+
+
+def test_what_the_image_installs_is_verified_by_hash_and_has_nothing_for_developers() -> None:
+    (install,) = (value for name, value in instructions() if name == "RUN" and "pip install" in value)
+    assert "--require-hashes --no-deps --requirement /requirements.txt" in install
+
+
+def test_the_images_command_serves_on_the_port_it_is_given_and_stops_when_asked(tmp_path: Path) -> None:
+    """The command and the environment of the Dockerfile, over a copy of what it copies."""
+    app = tmp_path / "app"
+    shutil.copytree(ROOT / "worker", app / "worker", ignore=shutil.ignore_patterns("__pycache__"))
+    environment = dict(pair.split("=", 1) for pair in last("ENV").split())
+    assert environment["PYTHONPATH"] == "/app"
+    assert last("WORKDIR") == "/app"
+    program, *arguments = json.loads(last("CMD"))
+    assert program == "python"
+    log = tmp_path / "log"
+    with log.open("w") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-X", "importtime", *arguments],
+            cwd=app,
+            env={
+                **environment,
+                "PATH": os.environ["PATH"],
+                "PYTHONPATH": str(app),
+                "OUTBOX_HOST": "127.0.0.1",  # the only difference: tests listen to nobody else
+                "PORT": "0",
+                "FIRESTORE_EMULATOR_HOST": "127.0.0.1:1",
+                "OUTBOX_TASKS_EMULATOR_HOST": "127.0.0.1:1",
+            },
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
+    try:
+        assert process.stdout is not None
+        ready = process.stdout.readline()
+        assert ready.startswith("ready  http://127.0.0.1:"), log.read_text()[-2000:]
+        address = ready.split()[1]
+        assert httpx.get(f"{address}/healthz", trust_env=False).text == "ok"
+        assert httpx.post(f"{address}/tasks/sweep", trust_env=False).status_code == 401
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+    assert process.returncode == 0, log.read_text()[-2000:]
+    lines = log.read_text().splitlines()
+    imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in lines if "|" in line}
+    assert "worker" in imported
+    assert imported.isdisjoint({"emulator", "tests", "bench", "pytest", "hypothesis", "mypy"})
+
+
+# --- requirements.txt
+
+
+def entries(file: str) -> dict[str, list[str]]:
+    """Each package's lines: its version, and the hashes of its files."""
+    found: dict[str, list[str]] = {}
+    name = ""
+    for line in (ROOT / file).read_text().splitlines():
+        if line.startswith("#") or not line.strip():
+            continue
+        if not line[0].isspace():
+            name = canonicalize_name(line.partition("==")[0].strip())
+        found.setdefault(name, []).append(line)
+    return found
+
+
+def project() -> dict[str, Any]:
+    return dict(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"])
+
+
+AGAIN = "; run `make lock`"
+
+
+def test_what_is_deployed_is_what_was_tested() -> None:
+    tested = entries("constraints.txt")
+    for name, lines in entries("requirements.txt").items():
+        assert lines == tested.get(name), f"{name} differs between requirements.txt and constraints.txt{AGAIN}"
+
+
+def test_everything_the_product_depends_on_is_deployed_and_nothing_of_the_developers() -> None:
+    deployed = entries("requirements.txt").keys()
+    needed = {canonicalize_name(Requirement(text).name) for text in project()["dependencies"]}
+    assert needed <= deployed, f"{needed - deployed} is not in requirements.txt{AGAIN}"
+    tools = {canonicalize_name(Requirement(text).name) for text in project()["optional-dependencies"]["dev"]}
+    assert deployed.isdisjoint(tools)
+
+
+def test_what_is_deployed_has_all_that_it_requires_itself() -> None:
+    deployed = entries("requirements.txt")
+    missing = set()
+    for name in deployed:
+        try:
+            texts = requires(name) or []
+        except PackageNotFoundError:
+            pytest.skip(f"{name} is locked but not installed here (make install): what it requires is not known")
+        for further in map(Requirement, texts):
+            if further.marker is None or further.marker.evaluate({"extra": ""}):
+                missing |= {canonicalize_name(further.name)} - deployed.keys()
+    assert missing == set(), f"not in requirements.txt{AGAIN}"
