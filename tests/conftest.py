@@ -2,13 +2,15 @@
 
 A test that takes the `backend` fixture runs once on each of our server, our in-process engine and Google's emulator.
 A machine without Google's emulator runs the other two thirds and says so; with OUTBOX_REQUIRE_ALL=1 leaving anything
-out fails the run. A machine that has it fails the run when its third did not run.
+out fails the run. A machine that has it fails the run when its third did not run. In a run of several processes each
+keeps its own tally, and the one that started them adds them up.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,10 +22,39 @@ from tests.conformance.backends import PLACES, Backend, Place
 from tests.conformance.tally import Tally
 
 TALLY = pytest.StashKey[Tally]()
+TALLY_OUTPUT = "tally"
+
+
+HERE = Path(__file__).parent
+STACKS = ("acceptance", "browser", "client", "endtoend", "rules", "sdks")
+"""One stack serves a directory's tests, so they stay together."""
+LONGEST_FIRST = ("acceptance", "simulation", "rules", "browser", "runs", "core", "media")
+"""So that no process is left with one of them when the others are done."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[TALLY] = Tally()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What goes to one process when there are several: the tests of a file, or of a stack."""
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(_together(item)))
+    items.sort(key=_rank)
+
+
+def _together(item: pytest.Item) -> str:
+    path = item.path.relative_to(HERE)
+    directory = path.parts[0]
+    if directory not in STACKS:
+        return path.as_posix()
+    return f"{directory}-{_backend_of(item)}"
+
+
+def _rank(item: pytest.Item) -> int:
+    directory = item.path.relative_to(HERE).parts[0]
+    return LONGEST_FIRST.index(directory) if directory in LONGEST_FIRST else len(LONGEST_FIRST)
 
 
 # --- the three Firestores
@@ -81,10 +112,21 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> 
     return report
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """One process of several is done; one that crashed has left no tally, and has failed the run by that."""
+    if handed_over := getattr(node, "workeroutput", {}).get(TALLY_OUTPUT):
+        node.config.stash[TALLY].add(Tally.from_plain(handed_over))
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None, Any, Any]:
     """The verdict before pytest says its own, and our lines after it: they are the last thing to read."""
     tally = session.config.stash[TALLY]
+    output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output[TALLY_OUTPUT] = tally.plain()
+        return (yield)
     verdict = tally.verdict(
         narrowed=_is_narrowed(session), official_is_installed=_official_is_installed, environ=os.environ
     )

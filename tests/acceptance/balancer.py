@@ -1,4 +1,8 @@
-"""One address for several workers, as Cloud Run has: each request goes to the next of them in turn."""
+"""One address for several workers, as Cloud Run has, and sure to use them all.
+
+Tasks for one lane go to the workers in turn, and each lane begins with another of them: whatever the timing, lanes are
+begun on every worker, and the workers meet on every lane.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,8 @@ class Balancer:
     def __init__(self) -> None:
         self.backends: list[int] = []
         self.url = ""
-        self._turn = 0
+        self._turns: dict[bytes, int] = {}
+        """By a request's body, which for a task names its lane."""
         self._server: asyncio.Server | None = None
         self._under_way: set[asyncio.Task[None]] = set()
 
@@ -47,7 +52,7 @@ class Balancer:
         fields = dict(line.lower().split(b":", 1) for line in lines[1:] if line)
         body = await reader.readexactly(int(fields.get(b"content-length", b"0")))
         kept = [line for line in lines[1:] if line and not line.lower().startswith(b"connection:")]
-        from_worker, to_worker = await asyncio.open_connection(HOST, self._next())
+        from_worker, to_worker = await asyncio.open_connection(HOST, self._next(body))
         try:
             to_worker.write(b"\r\n".join([lines[0], *kept, b"Connection: close", b"", b""]) + body)
             while answer := await from_worker.read(65536):
@@ -56,8 +61,9 @@ class Balancer:
         finally:
             to_worker.close()
 
-    def _next(self) -> int:
+    def _next(self, body: bytes) -> int:
         if not self.backends:
             raise ConnectionRefusedError
-        self._turn += 1
-        return self.backends[self._turn % len(self.backends)]
+        turn = self._turns.get(body, len(self._turns))
+        self._turns[body] = turn + 1
+        return self.backends[turn % len(self.backends)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import secrets
 import time
 from collections import Counter
@@ -178,24 +179,6 @@ class World:
             for watch in watches:
                 watch.unsubscribe()
 
-    @contextmanager
-    def claimants(self, *account_ids: str) -> Iterator[set[str]]:
-        """The workers that a listener saw claim messages of these accounts."""
-        seen: set[str] = set()
-
-        def show(snapshots: Any, changes: Sequence[Any], read_time: Any) -> None:
-            for change in changes:
-                claimed_by = (change.document.to_dict() or {}).get("claimedBy")
-                if claimed_by:
-                    seen.add(claimed_by.rpartition("#")[0])
-
-        query = self._listening.collection("outbox").where(filter=FieldFilter("accountId", "in", account_ids))
-        watch = query.on_snapshot(show)
-        try:
-            yield seen
-        finally:
-            watch.unsubscribe()
-
     # --- the provider
 
     async def faults(self, faults: Fields) -> None:
@@ -255,6 +238,19 @@ class World:
         finally:
             self.balancer.backends = before
             await asyncio.gather(*(self.dev.processes.pop(name).stop() for name in names))
+
+    async def attempts(self) -> Counter[int]:
+        """By each worker's port, how many attempts it says it has ended."""
+        made = Counter[int]()
+        for port in self.balancer.backends:
+            text = (await self._http.get(f"http://127.0.0.1:{port}/metrics")).text
+            made[port] = sum(int(float(value)) for value in re.findall(r"^outbox_attempts_total\S* (\S+)$", text, re.M))
+        return made
+
+    async def attempts_reach(self, count: int, since: Counter[int]) -> Counter[int]:
+        """The same since an earlier look. A worker counts an attempt just after it has stored it."""
+        made = await until(self.attempts, lambda now: (now - since).total() >= count, f"{count} attempts")
+        return made - since
 
     @asynccontextmanager
     async def pulling_instead(self) -> AsyncIterator[ManagedProcess]:

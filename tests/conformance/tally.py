@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 REQUIRE_ALL = "OUTBOX_REQUIRE_ALL"
 BACKENDS = ("grpc", "inprocess", "official")
@@ -24,6 +25,24 @@ class Tally:
     differential_answers: int = 0
     explained: Counter[str] = field(default_factory=Counter)
     """Differences that the table of known ones explains, by the reason."""
+
+    def add(self, other: Tally) -> None:
+        self.ran += other.ran
+        self.left_out += other.left_out
+        self.differential_cases += other.differential_cases
+        self.differential_answers += other.differential_answers
+        self.explained += other.explained
+
+    def plain(self) -> dict[str, Any]:
+        """As one process hands it to another."""
+        return {name: dict(value) if isinstance(value, Counter) else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Tally:
+        values: dict[str, Any] = {
+            name: Counter(value) if isinstance(value, dict) else value for name, value in plain.items()
+        }
+        return cls(**values)
 
     def verdict(
         self, *, narrowed: bool, official_is_installed: Callable[[], bool], environ: Mapping[str, str]

@@ -41,6 +41,19 @@ def test_leaving_anything_out_fails_where_all_is_required() -> None:
     assert verdict(OURS_RAN, installed=False, require_all=True)
 
 
+def test_the_tallies_of_several_processes_add_up() -> None:
+    one = Tally(ran=Counter(grpc=1), differential_cases=2, differential_answers=5, explained=Counter(mask=1))
+    other = Tally(ran=Counter(grpc=1, official=3), left_out=Counter({"no Java": 1}), explained=Counter(mask=2))
+    one.add(Tally.from_plain(other.plain()))
+    assert one == Tally(
+        ran=Counter(grpc=2, official=3),
+        left_out=Counter({"no Java": 1}),
+        differential_cases=2,
+        differential_answers=5,
+        explained=Counter(mask=3),
+    )
+
+
 def test_a_run_of_other_suites_says_nothing() -> None:
     assert verdict(Tally(), installed=True) is None
     assert list(Tally().closing_lines()) == []

@@ -111,6 +111,7 @@ def test_nothing_is_asked_of_a_run_that_has_ended(status: RunStatus, command: Co
         (RunStatus.RUNNING, None, Command.CANCEL, None),
         (RunStatus.RUNNING, None, Command.RESUME, "the run is not paused"),
         (RunStatus.RUNNING, Command.PAUSE, Command.RESUME, None),
+        (RunStatus.RUNNING, Command.RESUME, Command.RESUME, None),
         (RunStatus.PAUSED, None, Command.PAUSE, "the run is paused already"),
         (RunStatus.PAUSED, None, Command.RESUME, None),
         (RunStatus.PAUSED, None, Command.CANCEL, None),

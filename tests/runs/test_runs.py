@@ -189,6 +189,26 @@ def test_pause_keeps_everything_back_and_resume_lets_it_go() -> None:
     simulate(body)
 
 
+def test_a_run_that_is_resumed_says_so_before_anything_of_it_can_be_sent() -> None:
+    async def body(calm: Calm) -> None:
+        control = calm.world.client.system.control
+        await calm.account(pace={"perMinute": 60})
+        await remind(calm, targets=20)
+        run_id = run_id_of("rem", START)
+        await calm.until(lambda: calm.statuses()["sent"] >= 5)
+        await control.ask(run_id, Command.PAUSE)
+        await calm.until(lambda: runs(calm)[run_id]["status"] == "paused")
+        seen = len(calm.world.truth.changes)
+        await control.ask(run_id, Command.RESUME)
+        await until_ended(calm)
+        since = [(change.path.split("/")[0], change.data or {}) for change in calm.world.truth.changes[seen:]]
+        running = next(n for n, (kind, data) in enumerate(since) if (kind, data.get("status")) == ("runs", "running"))
+        back = next(n for n, (kind, _) in enumerate(since) if kind == "outbox")
+        assert running < back
+
+    simulate(body)
+
+
 def test_cancel_ends_what_was_not_sent() -> None:
     async def body(calm: Calm) -> None:
         await calm.account(pace={"perMinute": 60})

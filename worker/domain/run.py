@@ -174,7 +174,7 @@ def next_step(run: Run, now: datetime) -> Step:
     if now >= run.window_end_at:
         return SkipRest() if run.on_window_end is OnWindowEnd.STOP else DeferRest()
     if run.requested is Command.PAUSE:
-        return ParkRest()  # also if it is paused: a resume may have been taken back half-way
+        return ParkRest()  # also if it is paused: a resume may have been taken back before it began
     if run.requested is Command.RESUME:
         return UnparkRest()
     return Look()
@@ -188,7 +188,7 @@ def accepts(run: Run, command: Command) -> str | None:
         return "the run is being cancelled"
     if command is Command.PAUSE and run.status is RunStatus.PAUSED and run.requested is not Command.RESUME:
         return "the run is paused already"
-    if command is Command.RESUME and run.status is not RunStatus.PAUSED and run.requested is not Command.PAUSE:
+    if command is Command.RESUME and run.status is not RunStatus.PAUSED and run.requested is None:
         return "the run is not paused"
     return None
 

@@ -160,6 +160,7 @@ class Completer:
                 again = replace(ended, verdict=replace(ended.verdict, message=decision.message))
                 self._written(again, replace(found[0], version=result.versions[0]))
                 return
+        metrics.attempt("settled")  # by its receipt, or by whoever took over
         self._let_go(ended)
         if not ended.written.done():
             ended.written.set_result(None)

@@ -76,9 +76,12 @@ class RunHandler:
                         return Nothing() if await self.summary.end(stored) else None
                     await self.runs.write(stored, {"status": RunStatus.PAUSED.value, "requested": DELETE})
             case steps.UnparkRest():
-                if await self.clear.bring_back(run, may_go_on):
+                if run.status is RunStatus.PAUSED:
+                    # First of all: what comes back may be sent at once, and nothing of a paused run ever is.
+                    await self.runs.write(stored, {"status": RunStatus.RUNNING.value})
+                elif await self.clear.bring_back(run, may_go_on):
                     await self.waker.wake(lane_of_account(run.account_id))
-                    await self.runs.write(stored, {"status": RunStatus.RUNNING.value, "requested": DELETE})
+                    await self.runs.write(stored, {"requested": DELETE})
             case steps.Look():
                 return await self._look(stored)
             case _:
