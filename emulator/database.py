@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ class Database:
                 path.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise DatabaseUnusable(f"{path.parent} cannot be made: {error.strerror}") from None
-        self._durable = path is not None
+        self.is_durable = path is not None
         try:
             self._connection = self._open(path)
             self._connection.executescript(schema)
@@ -44,6 +44,7 @@ class Database:
         # Bound once: these two are the hottest calls of an engine.
         self.execute = self._connection.execute
         self.executemany = self._connection.executemany
+        self._atomic = _Atomic(self)
 
     @staticmethod
     def _open(path: Path | None) -> sqlite3.Connection:
@@ -74,21 +75,12 @@ class Database:
     def row(self, sql: str, parameters: Iterable[Any] = ()) -> Any | None:
         return self._connection.execute(sql, tuple(parameters)).fetchone()
 
-    @contextmanager
-    def atomic(self) -> Iterator[None]:
+    def atomic(self) -> AbstractContextManager[None]:
         """All of the writes inside, or none of them."""
-        self._join_group()
-        self.execute("SAVEPOINT one")
-        try:
-            yield
-        except BaseException:
-            self.execute("ROLLBACK TO one")
-            self.execute("RELEASE one")
-            raise
-        self.execute("RELEASE one")
+        return self._atomic
 
-    def _join_group(self) -> None:
-        if not self._durable or self._open_group is not None:
+    def join_group(self) -> None:
+        if not self.is_durable or self._open_group is not None:
             return
         try:
             loop = asyncio.get_running_loop()
@@ -130,3 +122,20 @@ class Database:
     def close(self) -> None:
         self._commit_group()
         self._connection.close()
+
+
+class _Atomic:
+    """A savepoint. It holds no state, since SQLite nests them, so one serves all; and it is no generator, since every
+    write of an engine passes through it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __enter__(self) -> None:
+        self._database.join_group()
+        self._database.execute("SAVEPOINT one")
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if kind is not None:
+            self._database.execute("ROLLBACK TO one")
+        self._database.execute("RELEASE one")

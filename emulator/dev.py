@@ -23,7 +23,7 @@ from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpc
 
 from emulator.functions_host import OUTBOX_TRIGGER
 from emulator.official import OfficialEmulator
-from emulator.processes import ManagedProcess
+from emulator.processes import ManagedProcess, free_port
 from emulator.product import INDEXES
 from emulator.providers.simulator import DEFAULT_SECRET
 from emulator.stack import HOST, CannotStart
@@ -188,7 +188,7 @@ class DevStack:
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 held.append(listener)
                 try:
-                    listener.bind((HOST, port))
+                    listener.bind((HOST, port or free_port()))
                 except OSError:
                     raise CannotStart(
                         f"port {port} on {HOST} is taken; choose another with {OPTIONS[name]} (0 takes a free one)"

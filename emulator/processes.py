@@ -9,9 +9,11 @@ import asyncio
 import contextlib
 import os
 import signal
+import socket
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from random import SystemRandom
 
 READY_SECONDS = 30.0
 STOP_SECONDS = 12.0
@@ -22,6 +24,11 @@ import ctypes, os, sys
 ctypes.CDLL(None).prctl(1, 15)
 os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 """
+
+
+SELDOM_GIVEN = range(20_000, 32_000)
+"""Below what systems give to whoever asks for any port. One of those may be given away again before a process that is
+only starting has taken it."""
 
 
 class ProcessFailed(RuntimeError):
@@ -127,3 +134,13 @@ class ManagedProcess:
         except OSError:
             text = ""
         return f"Its log ends with:\n{text}" if text else "It printed nothing."
+
+
+def free_port() -> int:
+    """For a process that will be started: nobody listens on it now, and nobody is likely to until then."""
+    for port in SystemRandom().sample(SELDOM_GIVEN, 100):
+        with socket.socket() as listener, contextlib.suppress(OSError):
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", port))
+            return port
+    raise ProcessFailed("there is no free port")

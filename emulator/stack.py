@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from emulator.firestore.emulator import FirestoreEmulator
+from emulator.firestore.transaction import Concurrency
 from emulator.rpc.server import PortTaken, Server
 from emulator.tasks.emulator import TasksEmulator
 
@@ -30,6 +31,8 @@ class EmulatorSettings:
     queues: Sequence[str] = ()
     tasks_only: bool = False
     """Where Firestore is somebody else's."""
+    concurrency: Concurrency = Concurrency.PESSIMISTIC
+    """Of Firestore's read-write transactions that do not ask for one themselves."""
 
 
 class EmulatorStack:
@@ -77,7 +80,12 @@ class EmulatorStack:
 
 
 def _firestore(settings: EmulatorSettings) -> FirestoreEmulator:
-    return FirestoreEmulator(settings.data, indexes=settings.indexes, functions=settings.functions)
+    return FirestoreEmulator(
+        settings.data,
+        indexes=settings.indexes,
+        functions=settings.functions,
+        concurrency=settings.concurrency,
+    )
 
 
 async def _serve(emulator: FirestoreEmulator | TasksEmulator, port: int, option: str) -> Server:

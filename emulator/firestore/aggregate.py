@@ -64,11 +64,7 @@ def aggregate(engine: Engine, query: Query, aggregations: list[Aggregation], at_
     fields = {item.path for item in aggregations if item.path is not None}
     if not fields:
         return {item.alias: Value(integer_value=engine.count(query, item.up_to, at_micros)) for item in aggregations}
-    # A query over all collections is not ordered by the fields, so the documents without them are still in it.
-    everything = engine.run(replace(query, limit=None, offset=0, projection=None), at_micros)
-    documents = [d for d in everything if all(get_field(d.fields, path) is not None for path in fields)]
-    end = None if query.limit is None else query.offset + query.limit
-    documents = documents[query.offset : end]
+    documents = engine.run(replace(query, projection=None), at_micros)
     return {item.alias: _one(item, documents) for item in aggregations}
 
 

@@ -12,6 +12,7 @@ from emulator.firestore.engine import Engine
 from emulator.firestore.indexes import IndexRules
 from emulator.firestore.service import FirestoreService
 from emulator.firestore.times import Clock, system_clock
+from emulator.firestore.transaction import Concurrency
 from emulator.firestore.triggers import Triggers
 from emulator.outgoing import HttpSender, Sender
 from emulator.rpc.service import Service
@@ -24,6 +25,7 @@ class FirestoreEmulator:
 
     `data` is a directory, or None for memory. `indexes` is a firestore.indexes.json to hold queries to; None serves
     every query, as Google's emulator does. `functions` is the HOST:PORT that events go to; None delivers none.
+    `concurrency` is for read-write transactions that do not ask for one themselves.
     """
 
     def __init__(
@@ -34,10 +36,11 @@ class FirestoreEmulator:
         databases: Sequence[str] = ("(default)",),
         functions: str | None = None,
         send: Sender | None = None,
+        concurrency: Concurrency = Concurrency.PESSIMISTIC,
     ) -> None:
         rules = None if indexes is None else IndexRules.load(indexes)
         self.engine = Engine(None if data is None else data / DATABASE_FILE, clock, rules)
-        self.service: Service = FirestoreService(self.engine, databases).table()
+        self.service: Service = FirestoreService(self.engine, databases, concurrency).table()
         self.triggers = Triggers(self.engine)
         self._pool = HttpSender()
         self._delivery = (
@@ -49,7 +52,7 @@ class FirestoreEmulator:
         """The ASGI application to serve beside `service`."""
         from emulator.firestore.http import http_app  # here, since a simulation has no use for a web framework
 
-        return http_app(self.engine, self.triggers)
+        return http_app(self.engine, self.triggers, self.service)
 
     async def start(self) -> None:
         if self._delivery is not None:

@@ -13,6 +13,7 @@ import heapq
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from emulator.firestore import keys, plan
 from emulator.firestore.fields import project
@@ -21,15 +22,14 @@ from emulator.firestore.indexes import IndexRules
 from emulator.firestore.names import Location
 from emulator.firestore.protos import Document, Proto, WriteResult
 from emulator.firestore.query import Query, satisfies
-from emulator.firestore.storage import Row, Storage, Update, location_of
-from emulator.firestore.times import Clock, micros_at, micros_of, set_stamp, system_clock
+from emulator.firestore.storage import Insert, Row, Storage, Update, location_of
+from emulator.firestore.times import Clock, micros_at, micros_of, stamp_of, system_clock
 from emulator.firestore.values import check_document_size
 from emulator.firestore.writes import CheckedWrite, DraftState, apply_write
 from emulator.rpc.errors import invalid_argument
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One document before and after a commit; never equal."""
 
     location: Location
@@ -52,6 +52,7 @@ class Drafted:
 class Committed:
     commit_micros: int
     results: list[Proto]
+    """One for each write; several may be the same message, so they are to be copied and not changed."""
 
 
 Observer = Callable[[Sequence[Change], int], None]
@@ -75,6 +76,11 @@ class Engine:
         """A time at which everything committed so far is visible."""
         return max(micros_at(self._clock()), self._last_micros)
 
+    def moment(self) -> int:
+        """A time to read at: everything committed so far is visible then, and nothing that is committed later."""
+        self._last_micros = self.now_micros()
+        return self._last_micros
+
     async def settled(self) -> None:
         await self.storage.database.settled()
 
@@ -93,7 +99,7 @@ class Engine:
 
     def run(self, query: Query, at_micros: int | None = None) -> list[Proto]:
         """The result in order, with limit and offset applied; projection too."""
-        self._check_indexes(query)
+        self.check_indexes(query)
         if query.limit == 0:
             return []
         stop = None if query.limit is None else query.offset + query.limit
@@ -116,13 +122,14 @@ class Engine:
         if at_micros is not None or len(scans) > 1 or any(s.residual for s in scans) or _needs_ancestor_check(query):
             found = len(self.run(query, at_micros))
             return found if limit is None else min(found, limit)
-        self._check_indexes(query)
+        self.check_indexes(query)
         if not scans:
             return 0
         counted = self.storage.count(scans[0], None if limit is None else query.offset + limit)
         return max(0, counted - query.offset)
 
-    def _check_indexes(self, query: Query) -> None:
+    def check_indexes(self, query: Query) -> None:
+        """Refuses a query that production has no index for."""
         if self.index_rules is not None:
             self.index_rules.check(query)
 
@@ -171,25 +178,6 @@ class Engine:
         for _, document in sorted(positioned, key=lambda item: item[0]):
             yield document
 
-    def child_collections(self, parent: Location, after: bytes = b"") -> Iterator[str]:
-        """The ids of the collections below a document or the root, also those that hold only deeper documents.
-
-        `after` is the key of the segment to go on behind.
-        """
-        yield from self._children(keys.name_key(parent), len(parent.segments), after)
-
-    def child_documents(self, collection: Location, after: bytes = b"") -> Iterator[Location]:
-        """The documents of a collection in name order, also those that do not exist but have documents below them."""
-        for name in self._children(keys.name_key(collection), len(collection.segments), after):
-            yield collection.child(name)
-
-    def _children(self, prefix: bytes, depth: int, after: bytes) -> Iterator[str]:
-        lower, upper = prefix + (after + keys.AFTER if after else b"\x00"), prefix + keys.AFTER
-        while (found := self.storage.first_below(lower, upper)) is not None:
-            segment = keys.split_segments(found)[depth]
-            yield segment
-            lower = prefix + keys.segment_key(segment) + keys.AFTER
-
     # --- writes ------------------------------------------------------------------------------------------------------
 
     def draft(self, writes: Sequence[CheckedWrite]) -> Drafted:
@@ -210,20 +198,22 @@ class Engine:
     def store(self, drafted: Drafted) -> Committed:
         """Stores a commit that was drafted since the last one."""
         commit_micros = max(micros_at(self._clock()), self._last_micros + 1)
+        stamp = stamp_of(commit_micros)
         changes: list[Change] = []
-        updated: dict[Location, int | None] = {}
+        inserts: list[Insert] = []
+        updates: list[Update] = []
+        for location, draft in drafted.drafts.items():
+            change = _finished(location, draft, drafted.rows[location], stamp, inserts, updates)
+            if change is not None:
+                changes.append(change)
         with self.storage.database.atomic():
-            updates: list[Update] = []
-            for location, draft in drafted.drafts.items():
-                change = self._store_one(location, draft, drafted.rows[location], commit_micros, updates)
-                if change is not None:
-                    changes.append(change)
-                if draft.current is None:
-                    updated[location] = None
-                else:
-                    updated[location] = commit_micros if change else micros_of(draft.current.update_time)
+            if inserts:
+                self.storage.insert(inserts)
             if updates:
                 self.storage.update(updates)
+            for location, old, new in changes:
+                if new is None:
+                    self.storage.delete(location, keys.name_key(location), old)
             if changes:
                 self.storage.set_last_commit_micros(commit_micros)
             for observer in self.inside_commit:
@@ -236,43 +226,17 @@ class Engine:
         if changes:
             for observer in self.after_commit:
                 observer(changes, commit_micros)
+        usual = WriteResult(update_time=stamp)
         results = []
         for location, transform_results in zip(drafted.documents_of_writes, drafted.transform_results, strict=True):
-            result = WriteResult(transform_results=transform_results) if transform_results else WriteResult()
-            micros = updated[location]
-            if micros is not None:
-                set_stamp(result.update_time, micros)
-            results.append(result)
+            current = drafted.drafts[location].current
+            if current is None:
+                results.append(WriteResult())
+            elif transform_results or current.update_time != stamp:
+                results.append(WriteResult(update_time=current.update_time, transform_results=transform_results))
+            else:
+                results.append(usual)
         return Committed(commit_micros, results)
-
-    def _store_one(
-        self, location: Location, draft: DraftState, row: Row | None, commit_micros: int, updates: list[Update]
-    ) -> Change | None:
-        """Stores a new or deleted document; one that changes is added to `updates`."""
-        old, new = draft.stored, draft.current
-        if new is None:
-            if old is None:
-                return None
-            self.storage.delete(location, keys.name_key(location), old)
-            return Change(location, old, None)
-        if old is not None and not draft.was_deleted:
-            new.create_time.CopyFrom(old.create_time)
-        else:
-            set_stamp(new.create_time, commit_micros)
-        # Serialized once: the update time is a document's last field, so it can be put behind the rest.
-        new.ClearField("update_time")
-        front = new.SerializeToString(deterministic=True)
-        if row is not None and old is not None and row.data == front + _update_time(old):
-            new.update_time.CopyFrom(old.update_time)
-            return None  # a write that changes nothing does not move the update time
-        set_stamp(new.update_time, commit_micros)
-        data = front + _update_time(new)
-        check_document_size(new, len(data))
-        if row is None or old is None:
-            self.storage.insert(location, keys.name_key(location), new, data)
-        else:
-            updates.append(Update(location, row.number, old, new, data, draft.touched))
-        return Change(location, old, new)
 
     def clear(self, database: str) -> None:
         """Deletes every document of a database, and reports each as deleted."""
@@ -304,13 +268,38 @@ class Engine:
         if micros > self.now_micros():
             raise invalid_argument("The requested 'read_time' cannot be in the future.")
         self.history.check(micros)
+        self._last_micros = max(self._last_micros, micros)  # what is committed from here on comes later
         return micros
 
 
-def _update_time(document: Proto) -> bytes:
+def _finished(
+    location: Location, draft: DraftState, row: Row | None, stamp: Proto, inserts: list[Insert], updates: list[Update]
+) -> Change | None:
+    """Gives a draft its times, and adds what must be stored of it; None if the commit leaves the document as it was."""
+    old, new = draft.stored, draft.current
+    if new is None:
+        return None if old is None else Change(location, old, None)
+    new.create_time.CopyFrom(stamp if old is None or draft.was_deleted else old.create_time)
+    # Serialized once: the update time is a document's last field, so it can be put behind the rest.
+    new.ClearField("update_time")
+    front: bytes = new.SerializeToString(deterministic=True)
+    if row is not None and old is not None and row.data == front + _update_time(old.update_time):
+        new.update_time.CopyFrom(old.update_time)
+        return None  # a write that changes nothing does not move the update time
+    new.update_time.CopyFrom(stamp)
+    data = front + _update_time(stamp)
+    check_document_size(new, len(data))
+    if row is None or old is None:
+        inserts.append(Insert(location, keys.name_key(location), new, data))
+    else:
+        updates.append(Update(location, row.number, old, new, data, draft.touched))
+    return Change(location, old, new)
+
+
+def _update_time(stamp: Proto) -> bytes:
     """As it stands at the end of a serialized document: tag, length, value."""
-    stamp: bytes = document.update_time.SerializeToString()
-    return b"\x22" + bytes([len(stamp)]) + stamp
+    data: bytes = stamp.SerializeToString()
+    return b"\x22" + bytes([len(data)]) + data
 
 
 def _needs_ancestor_check(query: Query) -> bool:

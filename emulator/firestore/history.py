@@ -54,8 +54,12 @@ class History:
     def unpin(self, at_micros: int) -> None:
         self._pinned.remove(at_micros)
 
+    def covers(self, at_micros: int) -> bool:
+        """Whether all that has changed since this time is known."""
+        return at_micros >= self._begins
+
     def check(self, at_micros: int) -> None:
-        if at_micros < self._begins:
+        if not self.covers(at_micros):
             raise failed_precondition("The requested 'read_time' is too old.")
 
     def state_at(self, location: Location, at_micros: int) -> tuple[bool, bytes | None]:

@@ -1,20 +1,60 @@
-"""The HTTP side, at the same paths as Google's emulator: health, clearing, event triggers."""
+"""The HTTP side, at the same paths as Google's emulator: health, REST, clearing, event triggers.
+
+Some of what Google's has is left out here, and each is refused by name. Security rules above all: whoever loads rules
+wants them enforced, and a test that loads rules which nobody looks at would pass for the wrong reason.
+"""
 
 from __future__ import annotations
 
-import json
-from json import JSONDecodeError
+from typing import Any
 
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from emulator.firestore.engine import Engine
+from emulator.firestore.rest import Rest, read_body
+from emulator.firestore.rest_bulk import delete_below, delete_groups
+from emulator.firestore.rest_messages import json_of, object_of, refused
+from emulator.firestore.rest_origins import for_any_origin
 from emulator.firestore.triggers import BadTrigger, Triggers, parse_trigger
+from emulator.rpc.errors import RpcError, invalid_argument, not_found, unimplemented
+from emulator.rpc.service import Service, refusal_of
+
+RULES = (
+    "Security rules are not enforced by this emulator, so it takes none, rather than let tests of rules pass unseen. "
+    "Test rules on Google's emulator, and start this one without them."
+)
+EXPORTS = "Google's export format is not read or written by this emulator; start it with --data DIRECTORY to keep data."
+BROWSERS = (
+    "WebChannel is not spoken by this emulator. In a browser, firebase/firestore/lite works; for listeners in one, "
+    "use Google's emulator."
+)
+LEFT_OUT = {
+    "/emulator/v1/projects/{project}:securityRules": RULES,
+    "/emulator/v1/projects/{project}/databases/{database}:securityRules": RULES,
+    "/emulator/v1/projects/{project}:ruleCoverage": RULES,
+    "/emulator/v1/projects/{project}:ruleCoverage.html": RULES,
+    "/emulator/v1/projects/{project}/databases/{database}:ruleCoverage": RULES,
+    "/emulator/v1/projects/{project}:import": EXPORTS,
+    "/emulator/v1/projects/{project}/databases/{database}:import": EXPORTS,
+    "/emulator/v1/projects/{project}:export": EXPORTS,
+    "/emulator/v1/projects/{project}/databases/{database}:export": EXPORTS,
+    "/emulator/v1/projects/{project}:indexUsage": (
+        "This emulator does not count the uses of indexes; start it with --indexes FILE to be told which are missing."
+    ),
+    "/emulator/v1/projects/{project}/triggers/{name}": (
+        "Triggers of first-generation functions are not supported by this emulator: register an eventarcTrigger."
+    ),
+    "/google.firestore.v1.Firestore/Listen/channel": BROWSERS,
+    "/google.firestore.v1.Firestore/Write/channel": BROWSERS,
+}
+"""Paths that Google's emulator answers at and we do not, with the reason."""
 
 
-def http_app(engine: Engine, triggers: Triggers) -> Starlette:
+def http_app(engine: Engine, triggers: Triggers, service: Service) -> ASGIApp:
     async def health(request: Request) -> Response:
         return PlainTextResponse("Ok\n")
 
@@ -23,29 +63,72 @@ def http_app(engine: Engine, triggers: Triggers) -> Starlette:
         await engine.settled()
         return JSONResponse({})
 
+    async def clear_below(request: Request) -> Response:
+        root = "projects/{project}/databases/{database}/documents".format(**request.path_params)
+        await delete_below(service, root, request.path_params["path"])
+        return JSONResponse({})
+
+    async def bulk_delete(request: Request) -> Response:
+        await delete_groups(service, object_of(await read_body(request)))
+        return JSONResponse({})
+
     async def register(request: Request) -> Response:
-        try:
-            definition = json.loads(await request.body())
-        except (JSONDecodeError, UnicodeDecodeError) as error:
-            return _refusal(f"the body is not JSON: {error}")
+        definition = json_of(await read_body(request))
         name = request.query_params.get("eventarcTriggerId", "")
         try:
             trigger = parse_trigger(request.path_params["project"], name, definition)
         except BadTrigger as error:
-            return _refusal(str(error))
+            raise invalid_argument(str(error)) from None
         triggers.register(trigger, definition)
         await engine.settled()
         return JSONResponse({})
 
     admin = "/emulator/v1/projects/{project}"
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/", health),
+            Route("/v1/{path:path}", Rest(service)),
+            *(Route(path, _refusing(reason), methods=_ANY_METHOD) for path, reason in LEFT_OUT.items()),
             Route(admin + "/databases/{database}/documents", clear, methods=["DELETE"]),
+            Route(admin + "/databases/{database}/documents/{path:path}", clear_below, methods=["DELETE"]),
+            Route(admin + ":bulkDelete", bulk_delete, methods=["POST"]),
             Route(admin + "/eventarcTrigger", register, methods=["POST"]),
-        ]
+        ],
+        exception_handlers={
+            404: _nothing_here,
+            405: _nothing_here,
+            RpcError: _refused,
+            ClientDisconnect: _gone,
+            Exception: _failed,
+        },
     )
+    app.router.redirect_slashes = False
+    return for_any_origin(app)
 
 
-def _refusal(message: str) -> Response:
-    return JSONResponse({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}, status_code=400)
+_ANY_METHOD = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+
+def _refusing(reason: str) -> Any:
+    async def refuse(request: Request) -> Response:
+        raise unimplemented(reason)
+
+    return refuse
+
+
+async def _nothing_here(request: Request, error: Exception) -> Response:
+    return await _refused(request, not_found(f"Nothing is at {request.method} {request.url.path}."))
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RpcError)
+    status, content = refused(error)
+    return JSONResponse(content, status)
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    return Response(status_code=499)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    return await _refused(request, refusal_of(error, request.url.path))

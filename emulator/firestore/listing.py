@@ -1,4 +1,4 @@
-"""ListDocuments and ListCollectionIds: pages in a stable order."""
+"""ListDocuments and ListCollectionIds: pages in a stable order, now or at an earlier moment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from emulator.firestore import keys
 from emulator.firestore.engine import Engine
-from emulator.firestore.fields import parse_field_path, project
+from emulator.firestore.fields import NAME_PATH, parse_field_path, project
 from emulator.firestore.names import Location, check_id
 from emulator.firestore.protos import (
     Document,
@@ -17,14 +17,36 @@ from emulator.firestore.protos import (
     Proto,
     StructuredQuery,
 )
-from emulator.firestore.query import DESCENDING, Bound, Query, parse_query
+from emulator.firestore.query import Bound, Order, Query
 from emulator.firestore.storage import location_of
-from emulator.rpc.errors import RpcError, invalid_argument, unimplemented
+from emulator.firestore.structured_query import DESCENDING, parse_query
+from emulator.firestore.tree import child_collections, child_documents
+from emulator.rpc.errors import RpcError, invalid_argument
 
 
 class Listing:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+
+    def query(self, parent: Location, request: Proto) -> Query:
+        """What the answer depends on, all of its pages together."""
+        if not request.show_missing:
+            return _query(parent, request)
+        # A document that does not exist is shown for what lies below it, so all of that is part of the answer.
+        collection = parent.child(request.collection_id)
+        return Query(
+            parent=collection,
+            collection_id=None,
+            descendants=True,
+            alternatives=((),),
+            orders=(Order(NAME_PATH, descending=False),),
+            explicit_orders=0,
+            start=None,
+            end=None,
+            offset=0,
+            limit=None,
+            projection=None,
+        )
 
     def documents(self, parent: Location, request: Proto, at_micros: int | None) -> Proto:
         if request.page_size < 0:
@@ -32,9 +54,7 @@ class Listing:
         if request.show_missing and request.order_by:
             raise invalid_argument("cannot specify an order when show_missing is true")
         if request.show_missing:
-            if at_micros is not None:
-                raise unimplemented("ListDocuments with show_missing at an earlier time is not supported.")
-            found, positions = self._with_missing(parent, request)
+            found, positions = self._with_missing(parent, request, at_micros)
         else:
             found, positions = self._existing(parent, request, at_micros)
         answer = ListDocumentsResponse()
@@ -52,25 +72,25 @@ class Listing:
         documents = self._engine.run(query, at_micros)
         return documents, [query.position(location_of(one), one) or b"" for one in documents[-1:]]
 
-    def _with_missing(self, parent: Location, request: Proto) -> tuple[list[Proto], list[bytes]]:
+    def _with_missing(self, parent: Location, request: Proto, at_micros: int | None) -> tuple[list[Proto], list[bytes]]:
         if not request.collection_id:
             raise invalid_argument("collection id must be set when show_missing is true")
         check_id(request.collection_id, "Collection")
         collection = parent.child(request.collection_id)
         found: list[Proto] = []
         after = _read_token(request.page_token) if request.page_token else b""
-        for location in self._engine.child_documents(collection, after):
-            found.append(self._engine.get(location) or Document(name=location.name))
+        for location in child_documents(self._engine, collection, after, at_micros):
+            found.append(self._engine.get(location, at_micros) or Document(name=location.name))
             if len(found) == request.page_size:
                 break
         return found, [keys.segment_key(found[-1].name.rsplit("/", 1)[-1])] if found else []
 
-    def collection_ids(self, parent: Location, request: Proto) -> Proto:
+    def collection_ids(self, parent: Location, request: Proto, at_micros: int | None) -> Proto:
         if request.page_size < 0:
             raise invalid_argument("page_size must be greater than or equal to zero.")
         after = _read_token(request.page_token) if request.page_token else b""
         answer = ListCollectionIdsResponse()
-        for collection_id in self._engine.child_collections(parent, after):
+        for collection_id in child_collections(self._engine, parent, after, at_micros):
             answer.collection_ids.append(collection_id)
             if len(answer.collection_ids) == request.page_size:
                 answer.next_page_token = _token(keys.segment_key(collection_id))

@@ -48,6 +48,7 @@ class Location(NamedTuple):
         return Location(self.database, self.segments + segments)
 
 
+@lru_cache(maxsize=4_096)
 def parse_database(name: str) -> str:
     """A database name, checked."""
     if not _DATABASE.match(name):

@@ -22,13 +22,11 @@ from emulator.firestore import keys
 from emulator.firestore.fields import NAME_PATH, FieldPath, get_field
 from emulator.firestore.names import Location
 from emulator.firestore.protos import Proto
-from emulator.firestore.query import Bound, Conjunction, Op, Predicate, Query
+from emulator.firestore.query import NULL_KEY, Bound, Conjunction, Op, Predicate, Query
 
 EQUAL, CONTAINS, ASCENDING, DESCENDING = "equal", "contains", "ascending", "descending"
 
 Part = tuple[FieldPath, str]
-
-_NULL_KEY = bytes([keys.NULL])
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,5 +215,5 @@ def _range(predicate: Predicate) -> tuple[Bound, Bound]:
         case Op.NOT_EQUAL if predicate.path == NAME_PATH:
             return Bound(b"", behind=False), Bound(b"", behind=True)
         case Op.NOT_EQUAL:
-            return Bound(_NULL_KEY, behind=True), Bound(b"", behind=True)
+            return Bound(NULL_KEY, behind=True), Bound(b"", behind=True)
     return Bound(key, behind=False), Bound(key, behind=True)

@@ -5,46 +5,48 @@ from __future__ import annotations
 import secrets
 import string
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass
+from functools import partial
+from itertools import count
 
 from google.protobuf import empty_pb2
 
 from emulator.firestore import protos
-from emulator.firestore.aggregate import aggregate, parse_aggregations
 from emulator.firestore.engine import Engine
 from emulator.firestore.fields import FieldPath, parse_field_path, project
 from emulator.firestore.listen import listen
 from emulator.firestore.listing import Listing
 from emulator.firestore.names import Location, check_id, parse_database, parse_document, parse_parent
+from emulator.firestore.partition import partition
 from emulator.firestore.protos import Proto
-from emulator.firestore.query import parse_query
+from emulator.firestore.queries import Queries
+from emulator.firestore.reading import Readings
 from emulator.firestore.times import set_stamp
-from emulator.firestore.transactions import Transaction, Transactions
+from emulator.firestore.transaction import Concurrency
+from emulator.firestore.transactions import Transactions
+from emulator.firestore.write_stream import write_stream
 from emulator.firestore.writes import CheckedWrite, check_repeated, check_write
 from emulator.rpc.errors import RpcError, invalid_argument, not_found, unimplemented
-from emulator.rpc.service import BidiStream, Call, Method, ServerStream, Service, Unary
+from emulator.rpc.service import BidiStream, Call, Method, ServerStream, Service, Unary, UnaryHandler
 
 MAX_REQUEST_BYTES = 10 * 1024 * 1024
 NAME = "google.firestore.v1.Firestore"
 _ID_LETTERS = string.ascii_letters + string.digits
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """The moment a call reads at."""
-
-    transaction: Transaction | None
-    began: bool
-    """The call itself began the transaction, and its first answer must say so."""
-    at_micros: int | None
-
-
 class FirestoreService:
-    def __init__(self, engine: Engine, databases: Iterable[str] = ("(default)",)) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        databases: Iterable[str] = ("(default)",),
+        concurrency: Concurrency = Concurrency.PESSIMISTIC,
+    ) -> None:
         self._engine = engine
-        self._transactions = Transactions(engine)
+        self._transactions = Transactions(engine, concurrency)
+        self._readings = Readings(engine, self._transactions)
+        self._queries = Queries(engine, self._readings, self._parent)
         self._listing = Listing(engine)
         self._databases = frozenset(databases)
+        self._write_streams = count()
 
     def table(self) -> Service:
         methods: dict[str, Method] = {
@@ -57,13 +59,13 @@ class FirestoreService:
             "BeginTransaction": Unary(protos.BeginTransactionRequest, self.begin_transaction),
             "Commit": Unary(protos.CommitRequest, self.commit),
             "Rollback": Unary(protos.RollbackRequest, self.rollback),
-            "RunQuery": ServerStream(protos.RunQueryRequest, self.run_query),
-            "RunAggregationQuery": ServerStream(protos.RunAggregationQueryRequest, self.run_aggregation_query),
+            "RunQuery": ServerStream(protos.RunQueryRequest, self._queries.run),
+            "RunAggregationQuery": ServerStream(protos.RunAggregationQueryRequest, self._queries.aggregate),
             "Listen": BidiStream(protos.ListenRequest, self.listen),
             "ListCollectionIds": Unary(protos.ListCollectionIdsRequest, self.list_collection_ids),
             "BatchWrite": Unary(protos.BatchWriteRequest, self.batch_write),
-            "PartitionQuery": Unary(protos.PartitionQueryRequest, _unsupported("PartitionQuery")),
-            "Write": BidiStream(protos.WriteRequest, _unsupported_stream("Write")),
+            "PartitionQuery": Unary(protos.PartitionQueryRequest, self.partition_query),
+            "Write": BidiStream(protos.WriteRequest, self.write),
             "ExecutePipeline": Unary(protos.ExecutePipelineRequest, _unsupported("ExecutePipeline")),
         }
         return Service(NAME, methods)
@@ -73,8 +75,8 @@ class FirestoreService:
     async def get_document(self, request: Proto, call: Call) -> Proto:
         location = self._document(request.name)
         mask = _mask(request)
-        reading = self._reading(request, location.database)
-        await self._lock(reading, [location])
+        reading = self._readings.of(request, location.database)
+        await self._readings.documents(reading, [location])
         document = self._engine.get(location, reading.at_micros)
         await self._engine.settled()
         if document is None:
@@ -88,12 +90,12 @@ class FirestoreService:
         for location in locations:
             if location.database != database:
                 raise invalid_argument(f'The document "{location.name}" is not in the database of the request.')
-        reading = self._reading(request, database)
-        await self._lock(reading, locations)
+        reading = self._readings.of(request, database)
+        await self._readings.documents(reading, locations)
         if reading.began and reading.transaction is not None:
             yield protos.BatchGetDocumentsResponse(transaction=reading.transaction.id)
         answers = []
-        read_micros = self._read_micros(reading)
+        read_micros = self._readings.micros(reading)
         for location in locations:
             answer = protos.BatchGetDocumentsResponse()
             set_stamp(answer.read_time, read_micros)
@@ -107,56 +109,25 @@ class FirestoreService:
         for answer in answers:
             yield answer
 
-    async def run_query(self, request: Proto, call: Call) -> AsyncIterator[Proto]:
+    async def partition_query(self, request: Proto, call: Call) -> Proto:
         parent = self._parent(request.parent)
-        query = parse_query(parent, request.structured_query)
-        reading = self._reading(request, parent.database)
-        if reading.began and reading.transaction is not None:
-            yield protos.RunQueryResponse(transaction=reading.transaction.id)
-        if reading.transaction is not None and not reading.transaction.read_only:
-            self._transactions.lock_query(reading.transaction, query)
-        documents = self._engine.run(query, reading.at_micros)
-        read_micros = self._read_micros(reading)
+        reading = self._readings.of(request, parent.database)
+        answer = partition(self._engine, parent, request, reading.at_micros)
         await self._engine.settled()
-        # An empty result is one answer too: it carries the read time.
-        answers = [protos.RunQueryResponse(document=document) for document in documents] or [protos.RunQueryResponse()]
-        answers[-1].done = True
-        for answer in answers:
-            set_stamp(answer.read_time, read_micros)
-            yield answer
-
-    async def run_aggregation_query(self, request: Proto, call: Call) -> AsyncIterator[Proto]:
-        parent = self._parent(request.parent)
-        asked = request.structured_aggregation_query
-        aggregations = parse_aggregations(asked.aggregations)
-        fields = frozenset(item.path for item in aggregations if item.path is not None)
-        query = parse_query(parent, asked.structured_query, fields)
-        reading = self._reading(request, parent.database)
-        if reading.transaction is not None and not reading.transaction.read_only:
-            self._transactions.lock_query(reading.transaction, query)
-        answer = protos.RunAggregationQueryResponse()
-        for alias, value in aggregate(self._engine, query, aggregations, reading.at_micros).items():
-            answer.result.aggregate_fields[alias].CopyFrom(value)
-        set_stamp(answer.read_time, self._read_micros(reading))
-        if reading.began and reading.transaction is not None:
-            answer.transaction = reading.transaction.id
-        await self._engine.settled()
-        yield answer
+        return answer
 
     async def list_documents(self, request: Proto, call: Call) -> Proto:
         parent = self._parent(request.parent)
-        reading = self._reading(request, parent.database)
+        reading = self._readings.of(request, parent.database)
+        await self._readings.query(reading, self._listing.query(parent, request))
         answer = self._listing.documents(parent, request, reading.at_micros)
-        if reading.transaction is not None and not reading.transaction.read_only:
-            raise unimplemented("ListDocuments in a read-write transaction is not supported by this emulator.")
         await self._engine.settled()
         return answer
 
     async def list_collection_ids(self, request: Proto, call: Call) -> Proto:
         parent = self._parent(request.parent)
-        if request.HasField("read_time"):
-            raise unimplemented("ListCollectionIds at a read time is not supported by this emulator.")
-        answer = self._listing.collection_ids(parent, request)
+        reading = self._readings.of(request, parent.database)
+        answer = self._listing.collection_ids(parent, request, reading.at_micros)
         await self._engine.settled()
         return answer
 
@@ -184,6 +155,10 @@ class FirestoreService:
             set_stamp(answer.commit_time, committed.commit_micros)
         await self._engine.settled()
         return answer
+
+    def write(self, requests: AsyncIterator[Proto], call: Call) -> AsyncIterator[Proto]:
+        stream_id = str(next(self._write_streams))
+        return write_stream(stream_id, requests, self._database, partial(self.commit, call=call))
 
     async def batch_write(self, request: Proto, call: Call) -> Proto:
         """Not atomic: each write stands alone. What is malformed refuses the whole call."""
@@ -261,25 +236,6 @@ class FirestoreService:
         self._transactions.rollback(request.transaction)
         return empty_pb2.Empty()
 
-    def _reading(self, request: Proto, database: str) -> _Reading:
-        match request.WhichOneof("consistency_selector"):
-            case "transaction":
-                transaction = self._transactions.find(request.transaction, database)
-                return _Reading(transaction, False, transaction.snapshot_micros)
-            case "new_transaction":
-                transaction = self._transactions.begin(database, request.new_transaction)
-                return _Reading(transaction, True, transaction.snapshot_micros)
-            case "read_time":
-                return _Reading(None, False, self._engine.check_read_time(request.read_time))
-        return _Reading(None, False, None)
-
-    async def _lock(self, reading: _Reading, locations: list[Location]) -> None:
-        if reading.transaction is not None and not reading.transaction.read_only:
-            await self._transactions.lock_documents(reading.transaction, locations)
-
-    def _read_micros(self, reading: _Reading) -> int:
-        return self._engine.now_micros() if reading.at_micros is None else reading.at_micros
-
     # --- names -------------------------------------------------------------------------------------------------------
 
     def _database(self, name: str) -> str:
@@ -313,17 +269,8 @@ def _check_size(request: Proto) -> None:
         raise invalid_argument(f"Request payload size exceeds the limit: {MAX_REQUEST_BYTES} bytes.")
 
 
-def _unsupported(method: str):  # type: ignore[no-untyped-def]  # one helper for two kinds of handler
+def _unsupported(method: str) -> UnaryHandler:
     async def refuse(request: Proto, call: Call) -> Proto:
         raise unimplemented(f"{method} is not supported by this emulator.")
-
-    return refuse
-
-
-def _unsupported_stream(method: str):  # type: ignore[no-untyped-def]  # as above
-    async def refuse(requests: AsyncIterator[Proto], call: Call) -> AsyncIterator[Proto]:
-        await anext(aiter(requests), None)  # the Python client shows INTERNAL when it is refused before it has written
-        raise unimplemented(f"{method} is not supported by this emulator.")
-        yield
 
     return refuse

@@ -29,6 +29,7 @@ CREATE TABLE IF NOT EXISTS events(
     document TEXT NOT NULL, micros INTEGER NOT NULL, payload BLOB NOT NULL);
 """
 
+_INSERT_ENTRY = "INSERT INTO entries(shape, key, document) VALUES(?, ?, ?)"
 MAX_SHAPES = 64
 """More distinct query shapes than this, and the one unused for longest is dropped; asked for again, it is made anew."""
 
@@ -38,6 +39,16 @@ class Row(NamedTuple):
 
     number: int
     data: bytes
+
+
+class Insert(NamedTuple):
+    """A document that is not stored yet."""
+
+    location: Location
+    key: bytes
+    new: Proto
+    data: bytes
+    """`new`, serialized."""
 
 
 class Update(NamedTuple):
@@ -57,6 +68,9 @@ class Update(NamedTuple):
 class Storage:
     def __init__(self, path: Path | None) -> None:
         self.database = Database(path, SCHEMA)
+        (last,) = self.database.execute("SELECT coalesce(max(id), 0) FROM documents").fetchone()
+        self._next_number: int = last + 1
+        """Numbers are given out here, so that a commit's documents and their entries can be written in two calls."""
         self._shapes: OrderedDict[Shape, int] = OrderedDict()
         self._by_collection: dict[str | None, list[tuple[Shape, int]]] = {}
         for number, definition in self.database.rows("SELECT id, definition FROM shapes ORDER BY id"):
@@ -70,20 +84,25 @@ class Storage:
 
     def row(self, key: bytes) -> Row | None:
         found = self.database.execute("SELECT id, data FROM documents WHERE key=?", (key,)).fetchone()
-        return None if found is None else Row(*found)
+        return None if found is None else Row._make(found)
 
-    def insert(self, location: Location, key: bytes, new: Proto, data: bytes) -> None:
-        """Inside `database.atomic()`."""
-        (number,) = self.database.execute(
-            "INSERT INTO documents(key, collection, data) VALUES(?, ?, ?) RETURNING id",
-            (key, location.collection_id, data),
-        ).fetchone()
-        after = DocumentKeys(location, new)
-        for shape, shape_number in self._kept_for(location):
-            self._insert_entries(shape_number, set(shape.entries_of(after)), number)
+    def insert(self, inserts: Sequence[Insert]) -> None:
+        """Inside `database.atomic()`, all at a time, since each call of SQLite has its price."""
+        documents: list[tuple[int, bytes, str, bytes]] = []
+        entries: list[tuple[int, bytes, int]] = []
+        for number, (location, key, new, data) in enumerate(inserts, self._next_number):
+            documents.append((number, key, location.collection_id, data))
+            shapes = self._kept_for(location)
+            if shapes:
+                after = DocumentKeys(location, new)
+                for shape, shape_number in shapes:
+                    entries += [(shape_number, entry, number) for entry in shape.entries_of(after)]
+        self._next_number += len(inserts)
+        self.database.executemany("INSERT INTO documents(id, key, collection, data) VALUES(?, ?, ?, ?)", documents)
+        self.database.executemany(_INSERT_ENTRY, entries)
 
     def update(self, updates: Sequence[Update]) -> None:
-        """Inside `database.atomic()`. Each document once; all at a time, since each call of SQLite has its price."""
+        """Inside `database.atomic()`, all at a time as well. Each document once."""
         documents: list[tuple[bytes, int]] = []
         moved: list[tuple[bytes, int, bytes]] = []
         for location, number, old, new, data, touched in updates:
@@ -129,7 +148,8 @@ class Storage:
         return int(micros)
 
     def set_last_commit_micros(self, micros: int) -> None:
-        self.database.execute("UPDATE meta SET value=? WHERE name='last_commit_micros'", (micros,))
+        if self.database.is_durable:  # in memory nobody will come back to ask
+            self.database.execute("UPDATE meta SET value=? WHERE name='last_commit_micros'", (micros,))
 
     # --- index entries -----------------------------------------------------------------------------------------------
 
@@ -192,7 +212,7 @@ class Storage:
     def _insert_entries(self, shape: int, entries: set[bytes], document: int) -> None:
         if entries:
             self.database.executemany(
-                "INSERT INTO entries(shape, key, document) VALUES(?, ?, ?)",
+                _INSERT_ENTRY,
                 [(shape, key, document) for key in entries],
             )
 

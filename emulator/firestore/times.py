@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from google.protobuf.timestamp_pb2 import Timestamp
+
 from emulator.firestore.protos import Proto
 
 Clock = Callable[[], datetime]
@@ -23,6 +25,11 @@ def micros_at(moment: datetime) -> int:
 
 def micros_of(stamp: Proto) -> int:
     return int(stamp.seconds) * 1_000_000 + int(stamp.nanos) // 1000
+
+
+def stamp_of(micros: int) -> Proto:
+    seconds, rest = divmod(micros, 1_000_000)
+    return Timestamp(seconds=seconds, nanos=rest * 1000)
 
 
 def set_stamp(stamp: Proto, micros: int) -> None:

@@ -1,14 +1,19 @@
-"""Who may read and write when: pessimistic transactions, as production's standard mode.
+"""Who may read and write when: transactions as production's, pessimistic or optimistic.
 
-Theory of operation. A read in a read-write transaction takes a shared lock on what it read: each document, and for a
+Theory of operation. A read in a pessimistic transaction takes a shared lock on what it read: each document, and for a
 query everything the query could match, so that nothing can appear in or leave its result. The lock is held until the
 transaction ends. A commit, in a transaction or not, needs every document it writes free of others' locks; otherwise it
-waits. Waiting is first come, first served: a reader does not overtake a writer that waits for the same document.
+waits. Waiting is first come, first served: nobody overtakes a writer that waits for what it wants to read or write,
+unless that writer waits for its own locks.
 
 A wait ends in one of four ways: the holders end; they expire (60 s idle, 270 s in all); the wait itself would close a
 circle of waiters, and then the youngest transaction in the circle is aborted at once; or the time for waiting is over
 (2 s, as in Google's emulator) and the one who waited is aborted. A retried transaction keeps the age of its first try,
 so it cannot lose for ever.
+
+An optimistic transaction takes no lock: all its reads are of the moment at which it began. Its commit waits for others'
+locks as any write does, and is aborted if something that it read has changed since that moment. Both kinds may run side
+by side: a pessimistic one is never disturbed by an optimistic one, since no commit passes its locks.
 
 Read-only transactions and reads without a transaction take no locks and never wait: they read a moment in time.
 
@@ -19,61 +24,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import count
 
 from emulator.firestore.engine import Committed, Drafted, Engine
 from emulator.firestore.names import Location
+from emulator.firestore.optimistic import still_holds
 from emulator.firestore.protos import Proto
 from emulator.firestore.query import Query
+from emulator.firestore.transaction import Concurrency, Transaction, concurrency_of
+from emulator.firestore.waiting import Line, Waiter
 from emulator.firestore.writes import CheckedWrite
 from emulator.rpc.errors import RpcError, aborted, invalid_argument
 
-IDLE_SECONDS = 60.0
-TOTAL_SECONDS = 270.0
 LOCK_WAIT_SECONDS = 2.0
 
 
-@dataclass(eq=False, slots=True)
-class Transaction:
-    """Also stands for a plain commit while it waits: it then holds nothing."""
-
-    id: bytes
-    database: str
-    age: int
-    """Smaller is older; kept by retries."""
-    snapshot_micros: int | None = None
-    """Set for read-only transactions."""
-    started: float = 0.0
-    used: float = 0.0
-    documents: set[Location] = field(default_factory=set)
-    queries: list[Query] = field(default_factory=list)
-    ended: bool = False
-
-    @property
-    def read_only(self) -> bool:
-        return self.snapshot_micros is not None
-
-
-@dataclass(eq=False, slots=True)
-class _Waiter:
-    party: Transaction
-    writes: frozenset[Location]
-    """Empty for a reader."""
-    reads: frozenset[Location]
-    blockers: Callable[[], set[Transaction]]
-    woken: asyncio.Future[None]
-
-
 class Transactions:
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, concurrency: Concurrency = Concurrency.PESSIMISTIC) -> None:
         self._engine = engine
+        self._concurrency = concurrency
         self._open: dict[bytes, Transaction] = {}
         self._ages: dict[bytes, int] = {}
         self._readers: dict[Location, set[Transaction]] = {}
         self._watchers: set[Transaction] = set()
         """Those that hold locks on queries."""
-        self._waiting: list[_Waiter] = []
+        self._line = Line()
         self._numbers = count(1)
 
     # --- life --------------------------------------------------------------------------------------------------------
@@ -83,15 +58,19 @@ class Transactions:
         number = next(self._numbers)
         transaction = Transaction(id=b"transaction-%d" % number, database=database, age=number, started=now, used=now)
         if options is not None and options.WhichOneof("mode") == "read_only":
-            read_only = options.read_only
+            transaction.read_only = True
             transaction.snapshot_micros = (
-                self._engine.check_read_time(read_only.read_time)
-                if read_only.HasField("read_time")
-                else self._engine.now_micros()
+                self._engine.check_read_time(options.read_only.read_time)
+                if options.read_only.HasField("read_time")
+                else self._engine.moment()
             )
+        else:
+            if options is not None and options.read_write.retry_transaction:
+                transaction.age = self._age_of(options.read_write.retry_transaction, number)
+            if concurrency_of(options, self._concurrency) is Concurrency.OPTIMISTIC:
+                transaction.snapshot_micros = self._engine.moment()
+        if transaction.snapshot_micros is not None:
             self._engine.history.pin(transaction.snapshot_micros)
-        elif options is not None and options.read_write.retry_transaction:
-            transaction.age = self._age_of(options.read_write.retry_transaction, number)
         self._open[transaction.id] = transaction
         self._ages[transaction.id] = transaction.age
         if len(self._ages) > 10_000:
@@ -126,105 +105,129 @@ class Transactions:
             return
         transaction.ended = True
         self._open.pop(transaction.id, None)
+        if transaction.snapshot_micros is not None:
+            self._engine.history.unpin(transaction.snapshot_micros)
+        else:
+            self._release(transaction)
+        self._line.wake()
+
+    def _release(self, transaction: Transaction) -> None:
         self._watchers.discard(transaction)
         for location in transaction.documents:
             holders = self._readers[location]
             holders.discard(transaction)
             if not holders:
                 del self._readers[location]
-        if transaction.snapshot_micros is not None:
-            self._engine.history.unpin(transaction.snapshot_micros)
-        self._wake()
 
     def _expire(self) -> None:
         now = self._now()
-        late = [t for t in self._open.values() if now >= self._expiry(t)]
+        late = [transaction for transaction in self._open.values() if now >= transaction.expiry]
         for transaction in late:
             self._end(transaction)
 
-    @staticmethod
-    def _expiry(transaction: Transaction) -> float:
-        return min(transaction.used + IDLE_SECONDS, transaction.started + TOTAL_SECONDS)
+    # --- reads in a transaction --------------------------------------------------------------------------------------
 
-    # --- reads in a read-write transaction ---------------------------------------------------------------------------
-
-    async def lock_documents(self, transaction: Transaction, locations: Iterable[Location]) -> None:
+    async def reads_documents(self, transaction: Transaction, locations: Iterable[Location]) -> None:
         """Before the read. Waits only behind writers that came earlier."""
+        if transaction.read_only:
+            return
         wanted = frozenset(locations) - transaction.documents
-        await self._wait(transaction, frozenset(), wanted, lambda: self._writers_ahead(transaction, wanted))
-        for location in wanted:
-            self._readers.setdefault(location, set()).add(transaction)
+        if transaction.locks:
+            await self._wait(transaction, (), lambda: self._writers_of_documents(transaction, wanted))
+            for location in wanted:
+                self._readers.setdefault(location, set()).add(transaction)
         transaction.documents |= wanted
 
-    def lock_query(self, transaction: Transaction, query: Query) -> None:
+    async def reads_query(self, transaction: Transaction, query: Query) -> None:
+        """Before the read, as above."""
+        if transaction.read_only:
+            return
+        if transaction.locks:
+            await self._wait(transaction, (), lambda: self._writers_of_query(transaction, query))
+            self._watchers.add(transaction)
         transaction.queries.append(query)
-        self._watchers.add(transaction)
+
+    def _writers_of_documents(self, reader: Transaction, wanted: frozenset[Location]) -> set[Transaction]:
+        return {waiter.party for waiter in self._ahead_of(reader) if waiter.will_write(wanted)}
+
+    def _writers_of_query(self, reader: Transaction, query: Query) -> set[Transaction]:
+        found = set()
+        for waiter in self._ahead_of(reader):
+            drafted = self._drafted(waiter.writes)
+            if drafted is not None and _disturbs(drafted, [query]):
+                found.add(waiter.party)
+        return found
+
+    def _ahead_of(self, party: Transaction) -> Iterable[Waiter]:
+        """The writers that came earlier, without those who wait for this one's locks: that would be a circle."""
+        return (
+            waiter
+            for waiter in self._line.writers_ahead(party)
+            if party not in self._holders(waiter.party, waiter.writes)
+        )
 
     # --- commits -----------------------------------------------------------------------------------------------------
 
     async def commit(self, transaction: Transaction | None, writes: Sequence[CheckedWrite]) -> Committed | None:
         """None: there was nothing to write, and no time at which it was written."""
-        if transaction is not None and transaction.read_only:
-            if writes:
-                raise invalid_argument("Cannot modify entities in a read-only transaction.")
-            self._end(transaction)
-            return None
+        if transaction is not None and transaction.read_only and writes:
+            raise invalid_argument("Cannot modify entities in a read-only transaction.")
         if not writes:
             if transaction is not None:
                 self._end(transaction)
             return None
-        if not self._open and not self._waiting:
+        if not self._open and not self._line:
             return self._engine.store(self._engine.draft(writes))  # nobody to wait for: the common case
         party = transaction or Transaction(id=b"", database="", age=next(self._numbers))
-        locations = frozenset(write.location for write in writes)
         try:
-            await self._wait(party, locations, frozenset(), lambda: self._in_the_way(party, locations, writes))
+            await self._wait(party, writes, lambda: self._in_the_way(party, writes))
+            self._check_reads(party)
             return self._engine.store(self._engine.draft(writes))
         finally:
             self._end(party)
 
-    def _in_the_way(
-        self, party: Transaction, locations: frozenset[Location], writes: Sequence[CheckedWrite]
-    ) -> set[Transaction]:
-        found = self._writers_ahead(party, locations)
-        for location in locations:
-            found |= self._readers.get(location, set())
+    def _check_reads(self, party: Transaction) -> None:
+        at = party.snapshot_micros
+        if at is not None and not still_holds(self._engine, at, party.documents, party.queries):
+            raise aborted("Something that the transaction read has changed. Please retry.")
+
+    def _in_the_way(self, party: Transaction, writes: Sequence[CheckedWrite]) -> set[Transaction]:
+        locations = frozenset(write.location for write in writes)
+        ahead = {waiter.party for waiter in self._ahead_of(party) if waiter.will_write(locations)}
+        return ahead | self._holders(party, writes)
+
+    def _holders(self, party: Transaction, writes: Sequence[CheckedWrite]) -> set[Transaction]:
+        """The others whose locks these writes would break."""
+        found: set[Transaction] = set()
+        for write in writes:
+            found |= self._readers.get(write.location, set())
         watchers = self._watchers - {party}
         if watchers:
-            try:
-                drafted: Drafted | None = self._engine.draft(writes)
-            except RpcError:
-                drafted = None  # it will be refused, so it changes nothing
+            drafted = self._drafted(writes)
             if drafted is not None:
                 found |= {watcher for watcher in watchers if _disturbs(drafted, watcher.queries)}
         found.discard(party)
         return found
 
-    def _writers_ahead(self, party: Transaction, locations: frozenset[Location]) -> set[Transaction]:
-        found: set[Transaction] = set()
-        for waiter in self._waiting:
-            if waiter.party is party:
-                break
-            if waiter.writes & locations:
-                found.add(waiter.party)
-        return found
+    def _drafted(self, writes: Sequence[CheckedWrite]) -> Drafted | None:
+        """None: the commit will be refused, so it changes nothing."""
+        try:
+            return self._engine.draft(writes)
+        except RpcError:
+            return None
 
     # --- waiting -----------------------------------------------------------------------------------------------------
 
     async def _wait(
-        self,
-        party: Transaction,
-        writes: frozenset[Location],
-        reads: frozenset[Location],
-        blockers: Callable[[], set[Transaction]],
+        self, party: Transaction, writes: Sequence[CheckedWrite], blockers: Callable[[], set[Transaction]]
     ) -> None:
         """Returns when nobody is in the way, without giving up the turn in between; raises ABORTED otherwise."""
         self._expire()
         if not blockers():
             return
         loop = asyncio.get_running_loop()
-        waiter = _Waiter(party, writes, reads, blockers, loop.create_future())
-        self._waiting.append(waiter)
+        waiter = Waiter(party, writes, blockers, loop.create_future())
+        self._line.join(waiter)
         deadline = loop.time() + LOCK_WAIT_SECONDS
         try:
             while ahead := blockers():
@@ -233,7 +236,7 @@ class Transactions:
                     raise aborted("The transaction was aborted to break a deadlock. Please retry.")
                 if loop.time() >= deadline:
                     raise aborted("Transaction lock timeout.")
-                until = min([deadline, *(self._expiry(holder) for holder in ahead if holder.id)])
+                until = min([deadline, *(holder.expiry for holder in ahead if holder.id)])
                 waiter.woken = loop.create_future()
                 await _either(waiter.woken, until - loop.time())
                 if party.ended and party.id:
@@ -244,37 +247,13 @@ class Transactions:
                 self._end(party)
             raise
         finally:
-            self._waiting.remove(waiter)
-            self._wake()
+            self._line.leave(waiter)
 
     def _break_circle(self, start: Transaction) -> None:
         """If waiting closes a circle, ends its youngest transaction."""
-        circle = self._circle(start)
+        circle = self._line.circle(start)
         if circle:
             self._end(max(circle, key=lambda transaction: transaction.age))
-
-    def _circle(self, start: Transaction) -> list[Transaction]:
-        waits = {waiter.party: waiter.blockers for waiter in self._waiting}
-        path: list[Transaction] = []
-        seen: set[Transaction] = set()
-
-        def leads_back(party: Transaction) -> bool:
-            if party in seen or party not in waits:
-                return False
-            seen.add(party)
-            path.append(party)
-            for blocker in sorted(waits[party](), key=lambda one: one.age):
-                if blocker is start or leads_back(blocker):
-                    return True
-            path.pop()
-            return False
-
-        return path if leads_back(start) else []
-
-    def _wake(self) -> None:
-        for waiter in self._waiting:
-            if not waiter.woken.done():
-                waiter.woken.set_result(None)
 
     @staticmethod
     def _now() -> float:

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from google.protobuf.unknown_fields import UnknownFieldSet
+
 from emulator.firestore.fields import FieldPath, merge_masked, parse_field_path
 from emulator.firestore.names import Location, parse_document
 from emulator.firestore.protos import Document, Proto
@@ -17,6 +19,8 @@ from emulator.firestore.times import micros_of
 from emulator.firestore.transforms import apply_transforms, check_transforms
 from emulator.firestore.values import check_fields
 from emulator.rpc.errors import already_exists, failed_precondition, invalid_argument, not_found
+
+_VERIFY_FIELD = 5
 
 
 class CheckedWrite(NamedTuple):
@@ -32,6 +36,8 @@ class CheckedWrite(NamedTuple):
     must_exist: bool | None
     must_have_update_time: int | None
     """In microseconds."""
+    is_verify: bool = False
+    """Only the precondition counts; nothing is written."""
 
 
 @dataclass(slots=True)
@@ -53,6 +59,7 @@ def check_write(write: Proto, database: str) -> CheckedWrite:
     has_mask = write.HasField("update_mask")
     mask = tuple(map(parse_field_path, write.update_mask.field_paths)) if has_mask else None
     must_exist, must_have_update_time = _precondition(write)
+    is_verify = False
     match operation:
         case "update":
             check_fields(write.update.fields)
@@ -76,7 +83,14 @@ def check_write(write: Proto, database: str) -> CheckedWrite:
                 tuple(write.transform.field_transforms),
             )
         case _:
-            raise invalid_argument("empty write operation")
+            verified = _verified(write)
+            if verified is None:
+                raise invalid_argument("empty write operation")
+            if has_mask or write.update_transforms:
+                raise invalid_argument("a verify must not specify a document mask or update transforms.")
+            if must_exist is None and must_have_update_time is None:
+                raise invalid_argument("a verify must contain a precondition")
+            name, document, transforms, is_verify = verified, None, (), True
     location = parse_document(name)
     if location.database != database:
         raise invalid_argument(f'The document "{name}" is not in the database "{database}" of the request.')
@@ -88,7 +102,21 @@ def check_write(write: Proto, database: str) -> CheckedWrite:
         transforms=transforms,
         must_exist=must_exist,
         must_have_update_time=must_have_update_time,
+        is_verify=is_verify,
     )
+
+
+def _verified(write: Proto) -> str | None:
+    """The document that a `verify` names.
+
+    The web and mobile clients send it for what a transaction read and did not write. The published definition of the
+    protocol leaves the operation out, so that here it is a field without a name.
+    """
+    unnamed = UnknownFieldSet(write)
+    for one in (unnamed[index] for index in range(len(unnamed))):
+        if one.field_number == _VERIFY_FIELD and isinstance(one.data, bytes):
+            return one.data.decode(errors="replace")
+    return None
 
 
 def check_repeated(writes: Sequence[CheckedWrite]) -> None:
@@ -97,6 +125,8 @@ def check_repeated(writes: Sequence[CheckedWrite]) -> None:
     version: dict[Location, int | None] = {}
     for write in writes:
         first = earlier.get(write.location)
+        if first is not None and (first.is_verify or write.is_verify):
+            raise invalid_argument("A document that is verified must stand only once in a request.")
         if first is not None:
             absent = first.is_delete
             wants_present = write.must_exist is True or (
@@ -139,26 +169,38 @@ def apply_write(write: CheckedWrite, draft: DraftState, request_time_micros: int
     """Moves the draft on; returns what the transforms answer."""
     if not draft.is_written:
         _check_precondition(write, draft.stored)  # later writes were held against the first by `check_repeated`
+    if write.is_verify:
+        draft.current = _copy(draft.stored)
+        return []
     draft.is_written = True
     _touch(write, draft)
     if write.is_delete:
         draft.current = None
         draft.was_deleted = True
         return []
+    if write.document is not None and write.mask is None and not write.transforms:
+        draft.current = write.document  # as it came: nobody else has it, and only its times will be set
+        return []
     changed = Document()
-    if draft.current is not None and (write.mask is not None or write.document is None):
+    if write.document is not None and write.mask is None:
+        changed.CopyFrom(write.document)  # a commit may be drafted twice, and transforms change it in place
+    elif draft.current is not None:
         changed.CopyFrom(draft.current)
     else:
         changed.name = write.location.name
-    if write.document is not None:
-        if write.mask is None:
-            changed.fields.clear()
-            changed.MergeFrom(Document(fields=write.document.fields))
-        else:
-            merge_masked(changed.fields, write.document.fields, write.mask)
+    if write.document is not None and write.mask is not None:
+        merge_masked(changed.fields, write.document.fields, write.mask)
     answers = apply_transforms(changed.fields, write.transforms, request_time_micros)
     draft.current = changed
     return answers
+
+
+def _copy(document: Proto | None) -> Proto | None:
+    if document is None:
+        return None
+    copy = Document()
+    copy.CopyFrom(document)
+    return copy
 
 
 def _touch(write: CheckedWrite, draft: DraftState) -> None:
@@ -170,11 +212,10 @@ def _touch(write: CheckedWrite, draft: DraftState) -> None:
 
 
 def _check_precondition(write: CheckedWrite, current: Proto | None) -> None:
-    name = write.location.name
     if write.must_exist is True and current is None:
-        raise not_found(f"No document to update: {name}")
+        raise not_found(f"No document to update: {write.location.name}")
     if write.must_exist is False and current is not None:
-        raise already_exists(f"Document already exists: {name}")
+        raise already_exists(f"Document already exists: {write.location.name}")
     wanted = write.must_have_update_time
     if wanted is None:
         return

@@ -8,9 +8,8 @@ connections with prior knowledge, calls without compression, answers whose heade
 All that becomes ready in one turn of the event loop goes out in one write: the fifty documents of a query are a packet
 or two, not fifty round trips through a scheduler.
 
-HPACK decoding is the `hpack` library's; encoding needs no table, since every header block we send is constant but
-for an error's text. Flow control is obeyed when sending; when receiving, windows are opened wide and kept open, and
-the size of a message is limited instead.
+What frames and headers look like is in `frames.py`; here is what they mean. Flow control is obeyed when sending; when
+receiving, windows are opened wide and kept open, and the size of a message is limited instead.
 """
 
 from __future__ import annotations
@@ -18,93 +17,97 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from google.protobuf.message import DecodeError
-from hpack import Decoder, HPACKError
+from hpack import HPACKError
 
 from emulator.rpc.errors import RpcError, invalid_argument, resource_exhausted, unimplemented
+from emulator.rpc.frames import (
+    ACK,
+    COMPRESSION_ERROR,
+    CONTINUATION,
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    FRAME_HEADER,
+    FRAME_SIZE_ERROR,
+    GOAWAY,
+    HAS_PRIORITY,
+    HEADERS,
+    INITIAL_WINDOW_SIZE,
+    MAX_FRAME_SIZE,
+    MAX_HEADER_BYTES,
+    MAX_HEADER_LIST_SIZE,
+    MESSAGE_HEADER,
+    NO_ERROR,
+    OK_TRAILERS,
+    PING,
+    PROTOCOL_ERROR,
+    PUSH_PROMISE,
+    RESPONSE_HEADERS,
+    RST_STREAM,
+    SETTINGS,
+    WINDOW_UPDATE,
+    Broken,
+    HeaderReader,
+    error_trailers,
+    frame,
+    message,
+    unpadded,
+)
 from emulator.rpc.service import BidiStream, Call, Message, Method, ServerStream, Unary, refusal_of
 
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 """What the transport takes in. The engine refuses at production's own, smaller limit, with production's status."""
-
-DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
-END_STREAM, ACK, END_HEADERS, PADDED, HAS_PRIORITY = 0x1, 0x1, 0x4, 0x8, 0x20
-INITIAL_WINDOW_SIZE, MAX_FRAME_SIZE, MAX_HEADER_LIST_SIZE = 0x4, 0x5, 0x6
 
 OUR_MAX_FRAME = 1 << 20
 WIDE_WINDOW = (1 << 31) - 1
 DEFAULT_WINDOW = 65_535
 REOPEN_AFTER = 1 << 28
 WRITE_CHUNK = 64 * 1024
-MAX_HEADER_BYTES = 256 * 1024
-
-NO_ERROR, PROTOCOL_ERROR, FRAME_SIZE_ERROR, COMPRESSION_ERROR = 0x0, 0x1, 0x6, 0x9
 
 
-def _literal(name: bytes, value: bytes) -> bytes:
-    """A header that no table keeps."""
-    return b"\x00" + _length(len(name)) + name + _length(len(value)) + value
+class _Stream:
+    """One call."""
 
-
-def _length(number: int) -> bytes:
-    """HPACK's integer with a prefix of seven bits."""
-    if number < 127:
-        return bytes([number])
-    out = bytearray([127])
-    number -= 127
-    while number >= 128:
-        out.append(number % 128 + 128)
-        number //= 128
-    out.append(number)
-    return bytes(out)
-
-
-_STATUS_200 = b"\x88"  # the eighth entry of HPACK's fixed table
-_RESPONSE_HEADERS = _STATUS_200 + _literal(b"content-type", b"application/grpc")
-_OK_TRAILERS = _literal(b"grpc-status", b"0")
-
-
-def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
-    return len(payload).to_bytes(3, "big") + bytes((kind, flags)) + stream.to_bytes(4, "big") + payload
-
-
-def _error_trailers(refusal: RpcError) -> bytes:
-    text = "".join(chr(b) if 0x20 <= b <= 0x7E and b != 0x25 else f"%{b:02X}" for b in refusal.message.encode())
-    # Clients limit the size of what they take as metadata.
-    return _literal(b"grpc-status", str(refusal.code.value[0]).encode()) + _literal(
-        b"grpc-message", text[:4000].encode()
+    __slots__ = (
+        "arrived",
+        "call",
+        "has_headers",
+        "id",
+        "is_closed",
+        "is_complete",
+        "messages",
+        "method",
+        "path",
+        "received",
+        "task",
+        "window",
     )
 
+    def __init__(self, number: int, window: int, path: str, method: Method | None, call: Call) -> None:
+        self.id = number
+        self.window = window
+        """How many bytes we may still send on it."""
+        self.path = path
+        self.method = method
+        self.call = call
+        self.received = bytearray()
+        """Of a message that is not there as a whole yet."""
+        self.messages: deque[bytes] = deque()
+        self.arrived: asyncio.Event | None = None
+        """For who waits for a message; only a conversation does."""
+        self.is_complete = False
+        """The client has sent all it will."""
+        self.has_headers = False
+        """Whether our headers were sent."""
+        self.is_closed = False
+        self.task: asyncio.Task[None] | None = None
 
-class _Broken(Exception):
-    """The peer broke the protocol; the connection ends with this code."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
-
-
-@dataclass(eq=False, slots=True)
-class _Stream:
-    id: int
-    window: int
-    """How many bytes we may still send on it."""
-    path: str = ""
-    method: Method | None = None
-    call: Call = field(default_factory=lambda: Call(metadata={}))
-    received: bytearray = field(default_factory=bytearray)
-    messages: deque[bytes] = field(default_factory=deque)
-    arrived: asyncio.Event = field(default_factory=asyncio.Event)
-    is_complete: bool = False
-    """The client has sent all it will."""
-    has_headers: bool = False
-    """Whether our headers were sent."""
-    is_closed: bool = False
-    task: asyncio.Task[None] | None = None
+    def wake(self) -> None:
+        if self.arrived is not None:
+            self.arrived.set()
 
 
 class Http2Connection(asyncio.Protocol):
@@ -115,10 +118,10 @@ class Http2Connection(asyncio.Protocol):
         self._everyone = everyone
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
-        self._input = bytearray()
+        self._input = b""
         self._output: list[bytes] = []
         self._flush_is_due = False
-        self._decoder = Decoder(max_header_list_size=MAX_HEADER_BYTES)
+        self._headers = HeaderReader()
         self._streams: dict[int, _Stream] = {}
         self._last_stream = 0
         self._window = DEFAULT_WINDOW
@@ -146,8 +149,8 @@ class Http2Connection(asyncio.Protocol):
                 (MAX_HEADER_LIST_SIZE, MAX_HEADER_BYTES),
             )
         )
-        self._send(_frame(SETTINGS, 0, 0, settings))
-        self._send(_frame(WINDOW_UPDATE, 0, 0, (WIDE_WINDOW - DEFAULT_WINDOW).to_bytes(4, "big")))
+        self._send(frame(SETTINGS, 0, 0, settings))
+        self._send(frame(WINDOW_UPDATE, 0, 0, (WIDE_WINDOW - DEFAULT_WINDOW).to_bytes(4, "big")))
 
     def connection_lost(self, error: Exception | None) -> None:
         self._everyone.discard(self)
@@ -164,27 +167,26 @@ class Http2Connection(asyncio.Protocol):
         self._drained.set()
 
     def data_received(self, data: bytes) -> None:
-        buffer = self._input
-        buffer += data
+        buffer = self._input + data if self._input else data
         start, size = 0, len(buffer)
         try:
             while size - start >= 9:
-                length = int.from_bytes(buffer[start : start + 3], "big")
+                upper, lower, kind, flags, stream_id = FRAME_HEADER.unpack_from(buffer, start)
+                length = upper << 8 | lower
                 if length > OUR_MAX_FRAME:
-                    raise _Broken(FRAME_SIZE_ERROR)
+                    raise Broken(FRAME_SIZE_ERROR)
                 end = start + 9 + length
                 if end > size:
                     break
-                stream = int.from_bytes(buffer[start + 5 : start + 9], "big") & 0x7FFFFFFF
-                self._on_frame(buffer[start + 3], buffer[start + 4], stream, bytes(buffer[start + 9 : end]))
+                self._on_frame(kind, flags, stream_id & 0x7FFFFFFF, buffer[start + 9 : end])
                 start = end
-        except _Broken as broken:
+        except Broken as broken:
             self._fail(broken.code)
             return
         except HPACKError:
             self._fail(COMPRESSION_ERROR)
             return
-        del buffer[:start]
+        self._input = buffer[start:]
 
     def _send(self, data: bytes) -> None:
         """Sent with everything else of this turn of the event loop."""
@@ -206,7 +208,7 @@ class Http2Connection(asyncio.Protocol):
             self._transport.close()
 
     def _goodbye(self, code: int) -> None:
-        self._send(_frame(GOAWAY, 0, 0, self._last_stream.to_bytes(4, "big") + code.to_bytes(4, "big")))
+        self._send(frame(GOAWAY, 0, 0, self._last_stream.to_bytes(4, "big") + code.to_bytes(4, "big")))
 
     async def end(self, grace_seconds: float) -> None:
         """No new calls; those under way have a moment to finish."""
@@ -223,7 +225,7 @@ class Http2Connection(asyncio.Protocol):
 
     def _on_frame(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
         if self._headers_of is not None and kind != CONTINUATION:
-            raise _Broken(PROTOCOL_ERROR)
+            raise Broken(PROTOCOL_ERROR)
         if kind == DATA:
             self._on_data(flags, stream_id, payload)
         elif kind == HEADERS:
@@ -234,9 +236,9 @@ class Http2Connection(asyncio.Protocol):
             self._on_settings(flags, payload)
         elif kind == PING:
             if len(payload) != 8:
-                raise _Broken(FRAME_SIZE_ERROR)
+                raise Broken(FRAME_SIZE_ERROR)
             if not flags & ACK:
-                self._send(_frame(PING, ACK, 0, payload))
+                self._send(frame(PING, ACK, 0, payload))
         elif kind == RST_STREAM:
             stream = self._streams.get(stream_id)
             if stream is not None:
@@ -244,14 +246,14 @@ class Http2Connection(asyncio.Protocol):
         elif kind == CONTINUATION:
             self._on_continuation(flags, stream_id, payload)
         elif kind == PUSH_PROMISE:
-            raise _Broken(PROTOCOL_ERROR)
+            raise Broken(PROTOCOL_ERROR)
         # PRIORITY, GOAWAY and kinds that we do not know ask for nothing.
 
     def _on_settings(self, flags: int, payload: bytes) -> None:
         if flags & ACK:
             return
         if len(payload) % 6:
-            raise _Broken(FRAME_SIZE_ERROR)
+            raise Broken(FRAME_SIZE_ERROR)
         for at in range(0, len(payload), 6):
             name = int.from_bytes(payload[at : at + 2], "big")
             value = int.from_bytes(payload[at + 2 : at + 6], "big")
@@ -262,11 +264,11 @@ class Http2Connection(asyncio.Protocol):
                 self._window_grew.set()
             elif name == MAX_FRAME_SIZE:
                 self._their_max_frame = max(16_384, min(value, (1 << 24) - 1))
-        self._send(_frame(SETTINGS, ACK, 0, b""))
+        self._send(frame(SETTINGS, ACK, 0, b""))
 
     def _on_window_update(self, stream_id: int, payload: bytes) -> None:
         if len(payload) != 4:
-            raise _Broken(FRAME_SIZE_ERROR)
+            raise Broken(FRAME_SIZE_ERROR)
         more = int.from_bytes(payload, "big") & 0x7FFFFFFF
         if stream_id == 0:
             self._window += more
@@ -275,11 +277,11 @@ class Http2Connection(asyncio.Protocol):
         self._window_grew.set()
 
     def _on_headers(self, flags: int, stream_id: int, payload: bytes) -> None:
-        payload = _unpadded(flags, payload)
+        payload = unpadded(flags, payload)
         if flags & HAS_PRIORITY:
             payload = payload[5:]
         if stream_id == 0 or stream_id % 2 == 0:
-            raise _Broken(PROTOCOL_ERROR)
+            raise Broken(PROTOCOL_ERROR)
         if flags & END_HEADERS:
             self._on_header_block(stream_id, flags, payload)
         else:
@@ -287,17 +289,17 @@ class Http2Connection(asyncio.Protocol):
 
     def _on_continuation(self, flags: int, stream_id: int, payload: bytes) -> None:
         if self._headers_of is None or self._headers_of[0] != stream_id:
-            raise _Broken(PROTOCOL_ERROR)
+            raise Broken(PROTOCOL_ERROR)
         _, first_flags, block = self._headers_of
         block += payload
         if len(block) > MAX_HEADER_BYTES:
-            raise _Broken(COMPRESSION_ERROR)
+            raise Broken(COMPRESSION_ERROR)
         if flags & END_HEADERS:
             self._headers_of = None
             self._on_header_block(stream_id, first_flags, bytes(block))
 
     def _on_header_block(self, stream_id: int, flags: int, block: bytes) -> None:
-        headers = self._decoder.decode(block, raw=True)  # always: the table must stay in step
+        path, call = self._headers.read(block)
         known = self._streams.get(stream_id)
         if known is not None:
             if flags & END_STREAM:
@@ -306,9 +308,7 @@ class Http2Connection(asyncio.Protocol):
         if stream_id <= self._last_stream or self._is_ending:
             return  # a stream that has ended, or that came after we said goodbye
         self._last_stream = stream_id
-        metadata = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
-        path = metadata.get(":path", "")
-        stream = _Stream(stream_id, self._their_initial_window, path, self._methods.get(path), Call(metadata))
+        stream = _Stream(stream_id, self._their_initial_window, path, self._methods.get(path), call)
         self._streams[stream_id] = stream
         if stream.method is None:
             self._refuse(stream, unimplemented(f"Method not found: {path[:200]}"))
@@ -320,38 +320,23 @@ class Http2Connection(asyncio.Protocol):
     def _on_data(self, flags: int, stream_id: int, payload: bytes) -> None:
         self._unacknowledged += len(payload)
         if self._unacknowledged > REOPEN_AFTER:
-            self._send(_frame(WINDOW_UPDATE, 0, 0, self._unacknowledged.to_bytes(4, "big")))
+            self._send(frame(WINDOW_UPDATE, 0, 0, self._unacknowledged.to_bytes(4, "big")))
             self._unacknowledged = 0
         stream = self._streams.get(stream_id)
         if stream is None:
             return
-        stream.received += _unpadded(flags, payload)
         try:
-            self._take_messages(stream)
+            _take_messages(stream, unpadded(flags, payload))
         except RpcError as refusal:
             self._refuse(stream, refusal)
+            self._close(stream)
             return
         if flags & END_STREAM:
             self._on_complete(stream)
 
-    @staticmethod
-    def _take_messages(stream: _Stream) -> None:
-        received = stream.received
-        while len(received) >= 5:
-            length = int.from_bytes(received[1:5], "big")
-            if length > MAX_MESSAGE_BYTES:
-                raise resource_exhausted(f"A message of {length} bytes is larger than {MAX_MESSAGE_BYTES}.")
-            if received[0]:
-                raise unimplemented("Compressed messages are not supported.")
-            if len(received) < 5 + length:
-                return
-            stream.messages.append(bytes(received[5 : 5 + length]))
-            del received[: 5 + length]
-            stream.arrived.set()
-
     def _on_complete(self, stream: _Stream) -> None:
         stream.is_complete = True
-        stream.arrived.set()
+        stream.wake()
         method = stream.method
         if stream.task is not None or stream.is_closed or method is None or isinstance(method, BidiStream):
             return
@@ -375,7 +360,7 @@ class Http2Connection(asyncio.Protocol):
             self._refuse(stream, refusal_of(error, stream.path))
             return
         data: bytes = response.SerializeToString()
-        await self._write(stream, _message(data))
+        await self._write(stream, message(data))
         self._finish(stream)
 
     async def _stream_out(self, stream: _Stream, method: ServerStream) -> None:
@@ -383,7 +368,7 @@ class Http2Connection(asyncio.Protocol):
         size = 0
         try:
             async for item in method.handler(_parsed(method, stream.messages[0]), stream.call):
-                data = _message(item.SerializeToString())
+                data = message(item.SerializeToString())
                 chunk.append(data)
                 size += len(data)
                 if size > WRITE_CHUNK:
@@ -397,19 +382,21 @@ class Http2Connection(asyncio.Protocol):
         self._finish(stream)
 
     async def _converse(self, stream: _Stream, method: BidiStream) -> None:
+        arrived = stream.arrived = asyncio.Event()
+
         async def requests() -> AsyncIterator[Message]:
             while True:
                 while stream.messages:
                     yield _parsed(method, stream.messages.popleft())
                 if stream.is_complete:
                     return
-                stream.arrived.clear()
-                await stream.arrived.wait()
+                arrived.clear()
+                await arrived.wait()
 
         try:
             self._head(stream)  # a client may wait for these before it asks for anything
             async for item in method.handler(requests(), stream.call):
-                await self._write(stream, _message(item.SerializeToString()))
+                await self._write(stream, message(item.SerializeToString()))
         except Exception as error:  # noqa: BLE001 - the border, as above
             self._refuse(stream, refusal_of(error, stream.path))
             return
@@ -420,7 +407,7 @@ class Http2Connection(asyncio.Protocol):
     def _head(self, stream: _Stream) -> None:
         if not stream.has_headers:
             stream.has_headers = True
-            self._send(_frame(HEADERS, END_HEADERS, stream.id, _RESPONSE_HEADERS))
+            self._send(frame(HEADERS, END_HEADERS, stream.id, RESPONSE_HEADERS))
 
     async def _write(self, stream: _Stream, data: bytes) -> None:
         self._head(stream)
@@ -431,7 +418,7 @@ class Http2Connection(asyncio.Protocol):
                 self._window_grew.clear()
                 await self._window_grew.wait()
                 continue
-            self._send(_frame(DATA, 0, stream.id, data[start : start + room]))
+            self._send(frame(DATA, 0, stream.id, data[start : start + room]))
             self._window -= room
             stream.window -= room
             start += room
@@ -440,16 +427,16 @@ class Http2Connection(asyncio.Protocol):
 
     def _finish(self, stream: _Stream) -> None:
         if not stream.is_closed:
-            self._send(_frame(HEADERS, END_HEADERS | END_STREAM, stream.id, _OK_TRAILERS))
+            self._send(frame(HEADERS, END_HEADERS | END_STREAM, stream.id, OK_TRAILERS))
             self._forget(stream)
 
     def _refuse(self, stream: _Stream, refusal: RpcError) -> None:
         if stream.is_closed:
             return
-        block = _error_trailers(refusal)
+        block = error_trailers(refusal)
         if not stream.has_headers:
-            block = _RESPONSE_HEADERS + block
-        self._send(_frame(HEADERS, END_HEADERS | END_STREAM, stream.id, block))
+            block = RESPONSE_HEADERS + block
+        self._send(frame(HEADERS, END_HEADERS | END_STREAM, stream.id, block))
         # What the client still sends on it is dropped. (RST_STREAM would say so; grpc's C core takes it for a fault.)
         self._forget(stream)
 
@@ -465,8 +452,27 @@ class Http2Connection(asyncio.Protocol):
             stream.task.cancel()
 
 
-def _message(data: bytes) -> bytes:
-    return b"\x00" + len(data).to_bytes(4, "big") + data
+def _take_messages(stream: _Stream, payload: bytes) -> None:
+    """Puts the messages that are there as a whole where the call finds them."""
+    received: bytes | bytearray = payload
+    if stream.received:
+        stream.received += payload
+        received = stream.received
+    start, size = 0, len(received)
+    while size - start >= 5:
+        is_compressed, length = MESSAGE_HEADER.unpack_from(received, start)
+        if length > MAX_MESSAGE_BYTES:
+            raise resource_exhausted(f"A message of {length} bytes is larger than {MAX_MESSAGE_BYTES}.")
+        if is_compressed:
+            raise unimplemented("Compressed messages are not supported.")
+        end = start + 5 + length
+        if end > size:
+            break
+        stream.messages.append(bytes(received[start + 5 : end]))
+        start = end
+        stream.wake()
+    if start or received is payload:
+        stream.received = bytearray(received[start:])
 
 
 def _parsed(method: Method, data: bytes) -> Message:
@@ -474,11 +480,3 @@ def _parsed(method: Method, data: bytes) -> Message:
         return method.request.FromString(data)
     except DecodeError:
         raise invalid_argument("The request is not a message of this method.") from None
-
-
-def _unpadded(flags: int, payload: bytes) -> bytes:
-    if not flags & PADDED:
-        return payload
-    if not payload or payload[0] >= len(payload):
-        raise _Broken(PROTOCOL_ERROR)
-    return payload[1 : len(payload) - payload[0]]

@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from emulator.rpc.http2 import PREFACE, Http2Connection
+from emulator.rpc.frames import PREFACE
+from emulator.rpc.http2 import Http2Connection
 from emulator.rpc.service import Service
 
 

@@ -75,14 +75,6 @@ class BatchWrite:
 
 
 @dataclass(frozen=True)
-class Transaction:
-    """Begun, read in, committed."""
-
-    reads: tuple[str, ...]
-    writes: tuple[Written, ...]
-
-
-@dataclass(frozen=True)
 class Field:
     path: str
     operator: str
@@ -143,6 +135,7 @@ class Get:
 class BatchGet:
     paths: tuple[str, ...]
     mask: tuple[str, ...] | None = None
+    at: int | None = None
 
 
 @dataclass(frozen=True)
@@ -152,11 +145,15 @@ class ListDocuments:
     page_size: int = 0
     show_missing: bool = False
     mask: tuple[str, ...] | None = None
+    order: str = ""
+    at: int | None = None
 
 
 @dataclass(frozen=True)
 class ListCollections:
     parent: str = ""
+    page_size: int = 0
+    at: int | None = None
 
 
 Read = Query | Aggregate | Get | BatchGet | ListDocuments | ListCollections
@@ -169,7 +166,24 @@ class Reads:
     reads: tuple[Read, ...]
 
 
-Step = Commit | BatchWrite | Transaction | Reads
+@dataclass(frozen=True)
+class Transaction:
+    """Begun, read in, committed."""
+
+    reads: tuple[Read, ...]
+    writes: tuple[Written, ...]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A read-only transaction, of now or in the past; something is committed beside it before it reads."""
+
+    at: int | None
+    beside: tuple[Written, ...]
+    reads: tuple[Read, ...]
+
+
+Step = Commit | BatchWrite | Transaction | Snapshot | Reads
 Case = tuple[Step, ...]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import dataclass
 from typing import Any
 
 from tests.conformance.backends import Backend, Refused
@@ -35,6 +36,7 @@ from tests.conformance.operations import (
     Read,
     Reads,
     Remove,
+    Snapshot,
     Step,
     Transaction,
     Written,
@@ -68,6 +70,22 @@ from tests.conformance.wire import (
 MOST_PAGES = 6
 
 
+@dataclass(frozen=True)
+class Answer:
+    """What a step or one of its reads was answered."""
+
+    operation: Step | Read
+    text: str
+
+    @property
+    def refused(self) -> bool:
+        return _is_code(self.text)
+
+
+def _is_code(text: str) -> bool:
+    return text.isupper()
+
+
 class Runner:
     """One case on one server: what it has answered so far, and the times in it."""
 
@@ -79,17 +97,20 @@ class Runner:
         self._answered: dict[str, list[Stamp]] = {}
         self._server_times: dict[Stamp, str] = {}
 
-    async def run(self, step: Step) -> list[str]:
+    async def run(self, step: Step) -> list[Answer]:
         """The answers to one step, as comparable text."""
         match step:
             case Commit():
-                answers = [await self._refusable(self._commit(step.writes))]
+                answers = [Answer(step, await self._refusable(self._commit(step.writes)))]
             case BatchWrite():
-                answers = [await self._refusable(self._batch_write(step.writes))]
+                answers = [Answer(step, await self._refusable(self._batch_write(step.writes)))]
             case Transaction():
-                answers = [await self._refusable(self._transaction(step))]
+                answers = await self._transaction(step)
+            case Snapshot():
+                answers = await self._snapshot(step)
             case Reads():
-                answers = list(await asyncio.gather(*(self._refusable(self._read(read)) for read in step.reads)))
+                texts = await asyncio.gather(*(self._refusable(self._read(read)) for read in step.reads))
+                answers = [Answer(read, text) for read, text in zip(step.reads, texts, strict=True)]
         self._step += 1
         return answers
 
@@ -123,17 +144,24 @@ class Runner:
         await self._let_the_clock_move(writes)
         return "; ".join(shown_results)
 
-    async def _transaction(self, step: Transaction) -> str:
-        backend = self._backend
-        transaction = await backend.begin()
-        found = []
-        for path in step.reads:
-            found.append(await self._refusable(self._get(path, None, transaction=transaction)))
-        try:
-            return f"{found} {await self._commit(step.writes, transaction)}"
-        except Refused:
-            await backend.rollback(transaction)
-            raise
+    async def _transaction(self, step: Transaction) -> list[Answer]:
+        transaction = await self._backend.begin()
+        answers = await self._reads_in(transaction, step.reads)
+        ending = await self._refusable(self._commit(step.writes, transaction))
+        if _is_code(ending):
+            await self._backend.rollback(transaction)
+        return [*answers, Answer(step, ending)]
+
+    async def _snapshot(self, step: Snapshot) -> list[Answer]:
+        moment = self._moment(step.at)
+        transaction = await self._backend.begin_read_only(moment)
+        beside = await self._refusable(self._commit(step.beside))
+        answers = await self._reads_in(transaction, step.reads)
+        await self._backend.rollback(transaction)
+        return [*answers, Answer(step, beside)]
+
+    async def _reads_in(self, transaction: bytes, reads: tuple[Read, ...]) -> list[Answer]:
+        return [Answer(read, await self._refusable(self._read(read, transaction))) for read in reads]
 
     def _result(self, write: Written, result: Proto) -> str:
         transformed = [plain(item) for item in result.transform_results]
@@ -203,30 +231,30 @@ class Runner:
 
     # --- reads
 
-    async def _read(self, read: Read) -> str:
+    async def _read(self, read: Read, transaction: bytes = b"") -> str:
         match read:
             case Query():
-                return await self._query(read)
+                return await self._query(read, **self._when(read.at, transaction))
             case Aggregate():
-                return await self._aggregate(read)
+                return await self._aggregate(read, **self._when(read.query.at, transaction))
             case Get():
-                return await self._get(read.path, read.mask, **self._at(read.at))
+                found = await self._backend.get(read.path, **self._mask(read.mask), **self._when(read.at, transaction))
+                return self._document(found)
             case BatchGet():
-                return await self._batch_get(read)
+                return await self._batch_get(read, **self._when(read.at, transaction))
             case ListDocuments():
-                return await self._list_documents(read)
+                return await self._list_documents(read, **self._when(read.at, transaction))
             case ListCollections():
-                request = REQUESTS["ListCollectionIds"](parent=self._parent(read.parent))
-                return str(list((await self._backend.call("ListCollectionIds", request)).collection_ids))
+                return await self._list_collections(read, **self._when(read.at, b""))
 
-    async def _query(self, read: Query) -> str:
-        answers = await self._backend.run(self.structured(read), parent=read.parent, **self._at(read.at))
+    async def _query(self, read: Query, **options: Any) -> str:
+        answers = await self._backend.run(self.structured(read), parent=read.parent, **options)
         last = answers[-1]
         found = [self._document(answer.document) for answer in answers if answer.HasField("document")]
         return f"{found} done={last.done}"
 
-    async def _aggregate(self, read: Aggregate) -> str:
-        request = REQUESTS["RunAggregationQuery"](parent=self._parent(read.query.parent))
+    async def _aggregate(self, read: Aggregate, **options: Any) -> str:
+        request = REQUESTS["RunAggregationQuery"](parent=self._parent(read.query.parent), **options)
         request.structured_aggregation_query.structured_query.CopyFrom(self.structured(read.query))
         for index, (kind, path) in enumerate(read.kinds):
             entry = request.structured_aggregation_query.aggregations.add(alias=f"a{index}")
@@ -237,14 +265,12 @@ class Runner:
         [answer] = await self._backend.call("RunAggregationQuery", request)
         return shown({alias: plain(item) for alias, item in answer.result.aggregate_fields.items()})
 
-    async def _get(self, path: str, mask: tuple[str, ...] | None, **options: Any) -> str:
-        return self._document(await self._backend.get(path, **self._mask(mask), **options))
-
-    async def _batch_get(self, read: BatchGet) -> str:
+    async def _batch_get(self, read: BatchGet, **options: Any) -> str:
         request = REQUESTS["BatchGetDocuments"](
             database=self._backend.database,
             documents=[self._backend.name(path) for path in read.paths],
             **self._mask(read.mask),
+            **options,
         )
         answers = await self._backend.call("BatchGetDocuments", request)
         # The contract leaves the order of these answers open.
@@ -255,25 +281,34 @@ class Runner:
             )
         )
 
-    async def _list_documents(self, read: ListDocuments) -> str:
-        pages: list[list[str]] = []
-        token = ""
-        while len(pages) < MOST_PAGES:
-            request = REQUESTS["ListDocuments"](
-                parent=self._parent(read.parent),
-                collection_id=read.collection,
-                page_size=read.page_size,
-                page_token=token,
-                show_missing=read.show_missing,
-                **self._mask(read.mask),
-            )
-            answer = await self._backend.call("ListDocuments", request)
-            pages.append([self._document(item) for item in answer.documents])
-            token = answer.next_page_token
-            if not token:
-                break
-        # Whether a full last page is followed by an empty one is the server's choice.
+    async def _list_documents(self, read: ListDocuments, **options: Any) -> str:
+        request = REQUESTS["ListDocuments"](
+            parent=self._parent(read.parent),
+            collection_id=read.collection,
+            page_size=read.page_size,
+            show_missing=read.show_missing,
+            order_by=read.order,
+            **self._mask(read.mask),
+            **options,
+        )
+        pages = [
+            [self._document(item) for item in answer.documents]
+            for answer in await self._pages("ListDocuments", request)
+        ]
         return str([page for page in pages if page])
+
+    async def _list_collections(self, read: ListCollections, **options: Any) -> str:
+        request = REQUESTS["ListCollectionIds"](parent=self._parent(read.parent), page_size=read.page_size, **options)
+        pages = [list(answer.collection_ids) for answer in await self._pages("ListCollectionIds", request)]
+        return str([page for page in pages if page])
+
+    async def _pages(self, method: str, request: Proto) -> list[Proto]:
+        """Page after page. Whether a full last one is followed by an empty one is the server's choice."""
+        pages: list[Proto] = []
+        while len(pages) < MOST_PAGES and (not pages or pages[-1].next_page_token):
+            request.page_token = pages[-1].next_page_token if pages else ""
+            pages.append(await self._backend.call(method, request))
+        return pages
 
     def structured(self, read: Query) -> Proto:
         return query(
@@ -303,9 +338,15 @@ class Runner:
     def _mask(self, mask: tuple[str, ...] | None) -> dict[str, Any]:
         return {} if mask is None else {"mask": DocumentMask(field_paths=mask)}
 
-    def _at(self, at: int | None) -> dict[str, Any]:
+    def _when(self, at: int | None, transaction: bytes) -> dict[str, Any]:
+        if transaction:
+            return {"transaction": transaction}
+        moment = self._moment(at)
+        return {} if moment is None else {"read_time": moment.proto()}
+
+    def _moment(self, at: int | None) -> Stamp | None:
         times = [known for known in self._commits if known.seconds]
-        return {"read_time": times[at % len(times)].proto()} if at is not None and times else {}
+        return times[at % len(times)] if at is not None and times else None
 
     def _parent(self, path: str) -> str:
         return self._backend.name(path) if path else self._backend.root

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 REQUIRE_ALL = "OUTBOX_REQUIRE_ALL"
@@ -35,7 +35,7 @@ class Tally:
 
     def plain(self) -> dict[str, Any]:
         """As one process hands it to another."""
-        return {name: dict(value) if isinstance(value, Counter) else value for name, value in asdict(self).items()}
+        return {name: dict(value) if isinstance(value, Counter) else value for name, value in vars(self).items()}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Tally:

@@ -105,6 +105,14 @@ async def test_a_summed_field_leaves_documents_without_it_out_of_every_aggregati
     )
 
 
+@pytest.mark.parametrize("group", [True, False])
+async def test_summed_fields_are_ordered_by_also_over_all_collections(backend: Backend, group: bool) -> None:
+    """Which shows in what an offset passes over and where a limit stops."""
+    await backend.seed({"c/a": {"y": 5}, "c/b": {"y": 3}, "d/a": {"y": 1}, "e/a": {"y": "s"}, "e/b": {"x": 1}})
+    asked = query("", group=group, offset=1, limit=2)
+    assert shown(await aggregate(backend, asked, count("n"), total("y", "s"))) == shown({"n": 2, "s": 8})
+
+
 @pytest.mark.parametrize(
     ("numbers", "sum_", "mean"),
     [

@@ -152,66 +152,6 @@ async def test_changes_in_a_transaction_are_seen_when_it_commits(backend: Backen
         assert await listener.until(lambda view: view == {"c/a": {"x": 2}})
 
 
-# --- several targets
-
-
-async def test_several_targets_share_a_stream(backend: Backend) -> None:
-    await backend.seed({"c/a": {"x": 1}, "d/a": {"x": 1}})
-    async with listening(backend) as listener:
-        await listener.query(query("c"), target=2)
-        await listener.snapshot(2)
-        await listener.query(query("d"), target=4)
-        assert list(await listener.snapshot(4)) == ["d/a"]
-        await listener.documents("c/a", "c/none", target=6)
-        assert list(await listener.snapshot(6)) == ["c/a"]
-        await backend.seed({"d/b": {}})
-        assert await listener.shows("d/a", "d/b", target=4)
-        await backend.seed({"c/none": {}})
-        assert await listener.shows("c/a", "c/none", target=6)
-
-
-async def test_a_target_that_is_removed_says_no_more(backend: Backend) -> None:
-    await backend.seed({"c/a": {"x": 1}})
-    async with listening(backend) as listener:
-        await listener.query(query("c"), target=2)
-        await listener.snapshot(2)
-        await listener.forget(2)
-        while 2 not in listener.removed:
-            await listener.message()
-        assert listener.removed[2].code == 0
-        await listener.documents("d/a", target=4)
-        await listener.snapshot(4)
-        await backend.seed({"c/a": {"x": 2}, "d/a": {}})
-        await listener.shows("d/a", target=4)  # a change of target 2 would have come before it, and failed
-
-
-async def test_a_target_without_a_number_is_given_one(backend: Backend) -> None:
-    async with listening(backend) as listener:
-        await listener.query(query("c"), target=0)
-        first = await listener.message()
-        assert first.target_change.target_change_type == ADD
-        [given] = first.target_change.target_ids
-        assert given > 0
-
-
-# --- taking up again
-
-
-async def test_a_stream_taken_up_by_token_catches_up(backend: Backend) -> None:
-    await backend.seed({"c/a": {"x": 1}, "c/b": {"x": 1}})
-    async with listening(backend) as listener:
-        await listener.query(query("c"))
-        await listener.snapshot()
-        token = listener.resume_token
-    await backend.seed({"c/n": {"x": 1}})
-    await backend.commit(delete(backend.name("c/a")), set_(backend.name("c/b"), {"x": 2}))
-    async with listening(backend) as listener:
-        await listener.query(query("c"), resume_token=token)
-        await listener.message()
-        listener.remember(2, {"c/a": {"x": 1}, "c/b": {"x": 1}})
-        assert await listener.snapshot() == {"c/b": {"x": 2}, "c/n": {"x": 1}}
-
-
 # --- refusals
 
 

@@ -121,8 +121,60 @@ async def test_a_target_id_is_used_once_on_a_stream(backend: Backend) -> None:
     await answers(backend, until_it_ends(), ours="INVALID_ARGUMENT", googles="UNKNOWN")
 
 
-async def test_what_is_not_supported_yet_says_so_by_name(backend: Backend) -> None:
+async def test_missing_documents_may_be_listed_in_a_transaction(backend: Backend) -> None:
+    await backend.seed({"c/a/s/1": {}})
+    transaction = await backend.begin()
+    request = REQUESTS["ListDocuments"](
+        parent=backend.root, collection_id="c", show_missing=True, transaction=transaction
+    )
+    await answers(backend, backend.call("ListDocuments", request), ours="OK", googles="UNKNOWN")
+    await backend.rollback(transaction)
+
+
+async def test_all_collections_may_be_asked_in_a_transaction(backend: Backend) -> None:
+    await backend.seed({"c/a": {}})
+    transaction = await backend.begin()
+    await answers(backend, backend.run(query(""), transaction=transaction), ours="OK", googles="UNKNOWN")
+    await backend.rollback(transaction)
+
+
+async def test_no_document_may_be_read_in_a_transaction(backend: Backend) -> None:
+    transaction = await backend.begin()
+    request = REQUESTS["BatchGetDocuments"](database=backend.database, transaction=transaction)
+    await answers(backend, backend.call("BatchGetDocuments", request), ours="OK", googles="UNKNOWN")
+    await backend.rollback(transaction)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "nanos", "ours", "missing", "collections"),
+    [
+        (3_600, 0, "INVALID_ARGUMENT", "OK", "INVALID_ARGUMENT"),
+        (0, 1, "INVALID_ARGUMENT", "INVALID_ARGUMENT", "OK"),
+        (-8 * 86_400, 0, "FAILED_PRECONDITION", "OK", "FAILED_PRECONDITION"),
+    ],
+    ids=["in the future", "finer than microseconds", "too old"],
+)
+async def test_a_read_time_that_cannot_be_read_is_refused_in_listings_too(
+    backend: Backend, seconds: int, nanos: int, ours: str, missing: str, collections: str
+) -> None:
+    """`missing` and `collections` are what Google's emulator answers to each of the two calls."""
+    now = stamp((await backend.commit(set_(backend.name("c/a")))).commit_time)
+    bad = Stamp(now.seconds + seconds, now.nanos + nanos).proto()
+    listing = REQUESTS["ListDocuments"](parent=backend.root, collection_id="c", show_missing=True, read_time=bad)
+    await answers(backend, backend.call("ListDocuments", listing), ours=ours, googles=missing)
+    ids = REQUESTS["ListCollectionIds"](parent=backend.root, read_time=bad)
+    await answers(backend, backend.call("ListCollectionIds", ids), ours=ours, googles=collections)
+
+
+async def test_a_result_is_partitioned(backend: Backend) -> None:
     request = REQUESTS["PartitionQuery"](
         parent=backend.root, partition_count=2, structured_query=query("c", group=True, order=["__name__"])
     )
-    await answers(backend, backend.call("PartitionQuery", request), ours="UNIMPLEMENTED", googles="UNIMPLEMENTED")
+    await answers(backend, backend.call("PartitionQuery", request), ours="OK", googles="UNIMPLEMENTED")
+
+
+async def test_what_is_not_supported_says_so_by_name(backend: Backend) -> None:
+    nearest = query("c")
+    nearest.find_nearest.limit.value = 1
+    ours = await outcome(backend.run(nearest)) if not backend.is_official else "UNIMPLEMENTED"
+    assert ours == "UNIMPLEMENTED"

@@ -239,3 +239,5 @@ async def test_a_projection_of_a_malformed_path_is_refused(filled: Backend) -> N
     for path in ("a..b", "", "__x__"):
         with refused("INVALID_ARGUMENT"):
             await filled.ids("c", select=[path])
+    with refused("INVALID_ARGUMENT"):  # also where the query could not be run for another reason
+        await filled.ids("c", order=["-__name__"], select=["a..b"])

@@ -211,6 +211,39 @@ async def test_a_read_time_shows_the_past(backend: Backend) -> None:
     assert answer.missing == backend.name("c/b")
 
 
+async def test_a_read_time_shows_the_collections_and_the_missing_documents_of_the_past(backend: Backend) -> None:
+    await backend.seed({"c/a": {}, "c/b/s/1": {}, "c/d": {}, "c/d/s/1": {}, "e/a": {}, "f/a/g/a": {}})
+    then = stamp((await backend.commit(set_(backend.name("c/z")))).commit_time).proto()
+    gone = ("c/a", "c/b/s/1", "c/d", "e/a", "f/a/g/a")
+    await backend.commit(*(delete(backend.name(path)) for path in gone))
+    await backend.seed({"c/y": {}, "c/q/s/1": {}, "c/z/t/1": {}, "h/a": {}})
+
+    assert list((await collection_ids(backend)).collection_ids) == ["c", "h"]
+    assert list((await collection_ids(backend, read_time=then)).collection_ids) == ["c", "e", "f"]
+    assert list((await collection_ids(backend, "c/z", read_time=then)).collection_ids) == []
+    assert list((await collection_ids(backend, "f/a", read_time=then)).collection_ids) == ["g"]
+    pages, token = [], ""
+    for _ in range(3):
+        page = await collection_ids(backend, read_time=then, page_size=1, page_token=token)
+        pages.extend(page.collection_ids)
+        token = page.next_page_token
+    assert pages == ["c", "e", "f"]
+
+    assert ids(await listed(backend, show_missing=True)) == "d q y z"
+    past = await listed(backend, show_missing=True, read_time=then)
+    assert [(backend.path(item.name), item.HasField("update_time")) for item in past.documents] == [
+        ("c/a", True),
+        ("c/b", False),
+        ("c/d", True),
+        ("c/z", True),
+    ]
+    first = await listed(backend, show_missing=True, read_time=then, page_size=2)
+    second = await listed(backend, show_missing=True, read_time=then, page_size=2, page_token=first.next_page_token)
+    assert (ids(first), ids(second)) == ("a b", "d z")
+    transaction = await backend.begin_read_only(Stamp(then.seconds, then.nanos))
+    assert ids(await listed(backend, show_missing=True, transaction=transaction)) == "a b d z"
+
+
 async def test_a_read_time_that_cannot_be_read_is_refused(backend: Backend) -> None:
     now = stamp((await backend.commit(set_(backend.name("c/a"), {"x": 1}))).commit_time)
     for bad, code in (

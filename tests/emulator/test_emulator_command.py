@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 
 from emulator.firestore import emulator as firestore_emulator
 from emulator.tasks import emulator as tasks_emulator
-from tests.conformance.backends import Backend, Place, refused
-from tests.conformance.wire import query, where
+from tests.conformance.backends import Backend, Place, outcome, refused
+from tests.conformance.wire import query, set_, where
 from tests.emulator.process import COMMAND, PATIENCE_SECONDS, emulator_process
 from worker.cli import app
 
@@ -99,6 +99,18 @@ async def tasks_answers(address: str) -> bool:
         except aio.AioRpcError as refusal:
             return bool(refusal.code() is grpc.StatusCode.INVALID_ARGUMENT)
     return False
+
+
+@pytest.mark.parametrize(("options", "held_back"), [((), True), (("--optimistic",), False)])
+async def test_optimistic_transactions_hold_nobody_back(options: tuple[str, ...], held_back: bool) -> None:
+    async with emulator_process(*options) as emulator, aio.insecure_channel(emulator.firestore) as channel:
+        backend = Backend(Place("grpc", channel, emulator.firestore))
+        await backend.seed({"c/1": {"n": 0}})
+        transaction = await backend.begin()
+        await backend.get("c/1", transaction=transaction)
+        plain = await outcome(backend.seed({"c/1": {"n": 1}}))
+        late = await outcome(backend.commit(set_(backend.name("c/1"), {"n": 2}), transaction=transaction))
+        assert (plain == "ABORTED", late == "ABORTED") == (held_back, not held_back)
 
 
 async def test_queries_are_held_to_the_indexes_given(tmp_path: Path) -> None:

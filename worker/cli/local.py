@@ -44,6 +44,9 @@ def emulator(
             metavar="NAME", help="A queue that shall exist: projects/P/locations/L/queues/Q. May be repeated."
         ),
     ] = None,
+    optimistic: Annotated[
+        bool, typer.Option("--optimistic", help="Transactions take no locks; a commit that comes too late is aborted.")
+    ] = False,
     tasks_only: Annotated[bool, typer.Option("--tasks-only", help="No Firestore: somebody else's is used.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -51,6 +54,7 @@ def emulator(
     # Imported here: `outbox --help` should not load two emulators.
     from emulator.database import DatabaseUnusable
     from emulator.firestore.indexes import IndexFileError
+    from emulator.firestore.transaction import Concurrency
     from emulator.rpc.errors import RpcError
     from emulator.stack import CannotStart, EmulatorSettings, EmulatorStack
 
@@ -64,6 +68,7 @@ def emulator(
         functions=functions,
         queues=queue or (),
         tasks_only=tasks_only,
+        concurrency=Concurrency.OPTIMISTIC if optimistic else Concurrency.PESSIMISTIC,
     )
 
     async def serve() -> None:

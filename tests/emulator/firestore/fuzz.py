@@ -142,6 +142,11 @@ def request(rng: Random) -> tuple[str, Proto]:
     method = rng.choice([*REQUESTS, "RunQuery", "Commit", "Listen"])
     message = REQUESTS[method]()
     _fill(rng, message, message.DESCRIPTOR, depth=6)
+    if method == "PartitionQuery" and rng.random() < 0.5:
+        # So little may be asked here that chance alone would never ask it.
+        message.structured_query.Clear()
+        message.structured_query.from_.add(collection_id="c", all_descendants=True)
+        message.structured_query.order_by.add().field.field_path = "__name__"
     return method, message
 
 

@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, settings
 
 from emulator.firestore.engine import Committed, Engine
 from emulator.firestore.names import Location, parse_parent
-from emulator.firestore.query import Query, parse_query
+from emulator.firestore.query import Query
 from emulator.firestore.storage import location_of
+from emulator.firestore.structured_query import parse_query
 from emulator.firestore.writes import check_write
 from tests.conformance.wire import Plain, Proto, delete, set_
 

@@ -13,7 +13,7 @@ import pytest_asyncio
 from grpc import aio
 
 from emulator.firestore.emulator import FirestoreEmulator
-from emulator.rpc.http2 import PREFACE
+from emulator.rpc.frames import PREFACE
 from emulator.rpc.server import PortTaken, Server
 from tests.conformance.backends import Backend, Place
 from tests.conformance.wire import query

@@ -21,8 +21,8 @@ from emulator.database import DatabaseUnusable
 from emulator.firestore.emulator import DATABASE_FILE, FirestoreEmulator
 from emulator.firestore.engine import Engine
 from emulator.firestore.names import Location
-from emulator.firestore.query import parse_query
 from emulator.firestore.storage import location_of
+from emulator.firestore.structured_query import parse_query
 from tests.conformance.backends import Backend, Place
 from tests.conformance.wire import REQUESTS, Proto, Stamp, fields_of, query, stamp
 from tests.emulator.firestore.crash import QUERIES, Client, State, Tally

@@ -439,7 +439,7 @@ async def test_a_bad_registration_is_refused_with_words_and_changes_nothing() ->
             answer = await client.post("/emulator/v1/projects/p/eventarcTrigger" + parameters, **content)
             assert answer.status_code == 400, case
             assert words in answer.json()["error"]["message"], case
-        assert (await client.get("/emulator/v1/projects/p/eventarcTrigger")).status_code == 405
+        assert (await client.get("/emulator/v1/projects/p/eventarcTrigger")).status_code == 404
         register_url = "/emulator/v1/projects/p/eventarcTrigger?eventarcTriggerId=last"
         await client.post(register_url, json=definition("created", "c/last"))
         await backend.seed({"c/1": {}, "c/last": {}})

@@ -14,8 +14,8 @@ from grpc import aio
 from hpack import Decoder, Encoder
 
 from emulator.firestore.emulator import FirestoreEmulator
-from emulator.rpc import http2
-from emulator.rpc.http2 import (
+from emulator.rpc import frames
+from emulator.rpc.frames import (
     ACK,
     CONTINUATION,
     DATA,
@@ -317,7 +317,7 @@ async def test_who_breaks_the_protocol_is_told_and_cut_off(served: Served, case:
     for frame in BROKEN[case]:
         peer.send(*frame)
     code = await peer.ended_with()
-    assert code in (http2.PROTOCOL_ERROR, http2.FRAME_SIZE_ERROR, http2.COMPRESSION_ERROR)
+    assert code in (frames.PROTOCOL_ERROR, frames.FRAME_SIZE_ERROR, frames.COMPRESSION_ERROR)
     peer.close()
     await served.still_answers()
 
@@ -325,7 +325,7 @@ async def test_who_breaks_the_protocol_is_told_and_cut_off(served: Served, case:
 async def test_a_frame_of_sixteen_megabytes_is_not_waited_for(served: Served) -> None:
     peer = await Peer.connect(served)
     peer.writer.write(b"\xff\xff\xff" + bytes((DATA, 0)) + (1).to_bytes(4, "big"))
-    assert await peer.ended_with() == http2.FRAME_SIZE_ERROR
+    assert await peer.ended_with() == frames.FRAME_SIZE_ERROR
     peer.close()
     await served.still_answers()
 
@@ -335,9 +335,28 @@ async def test_headers_without_end_are_cut_off(served: Served) -> None:
     peer.send(HEADERS, 0, 1, b"")
     for _ in range(100):
         peer.send(CONTINUATION, 0, 1, b"\x00" * 16_000)
-    assert await peer.ended_with() in (http2.COMPRESSION_ERROR, None)
+    assert await peer.ended_with() in (frames.COMPRESSION_ERROR, None)
     peer.close()
     await served.still_answers()
+
+
+async def test_a_conversation_that_is_refused_for_its_bytes_listens_no_longer(served: Served) -> None:
+    observers = served.emulator.engine.after_commit
+    before = len(observers)
+
+    async def until(count: int) -> None:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while len(observers) != count:  # noqa: ASYNC110 - the engine tells nobody who listens
+                await asyncio.sleep(0.001)
+
+    peer = await Peer.connect(served)
+    peer.send(HEADERS, END_HEADERS, 1, peer.head(SERVICE + "Listen"))
+    await until(before + 1)
+    peer.send(DATA, 0, 1, framed(b"abc", compressed=1))
+    _, headers = await peer.answer(1)
+    assert headers["grpc-status"] == "12"
+    await until(before)
+    peer.close()
 
 
 async def test_random_frames_never_harm_anybody_else(served: Served) -> None:
@@ -388,7 +407,7 @@ async def test_a_stopped_server_says_goodbye() -> None:
     peer.ask(1, GET, get_request(served))
     await peer.answer(1)
     await server.stop(grace_seconds=0)
-    assert await peer.ended_with() == http2.NO_ERROR
+    assert await peer.ended_with() == frames.NO_ERROR
     peer.close()
     await served.backend.channel.close()
     await emulator.stop()

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from emulator.firestore.engine import Engine
 from emulator.firestore.indexes import IndexFileError, IndexRules
-from emulator.firestore.query import Query, parse_query
+from emulator.firestore.query import Query
+from emulator.firestore.structured_query import parse_query
 from emulator.rpc.errors import RpcError
 from tests.conformance.wire import Proto, Ref, all_of, any_of, query, where
 from tests.emulator.firestore import chance

@@ -9,7 +9,8 @@ from random import Random
 from hypothesis import given
 
 from emulator.firestore.engine import Engine
-from emulator.firestore.listen import ADD, CURRENT, NO_CHANGE, REMOVE, RESET, listen
+from emulator.firestore.listen import listen
+from emulator.firestore.listen_messages import ADD, CURRENT, NO_CHANGE, REMOVE, RESET
 from emulator.firestore.protos import ListenRequest
 from emulator.firestore.times import micros_of
 from emulator.rpc.errors import RpcError
@@ -76,6 +77,8 @@ class Listener:
                 change = message.document_change
                 for number in change.target_ids:
                     self.view[number][change.document.name] = change.document.SerializeToString(deterministic=True)
+                for number in change.removed_target_ids:
+                    self.view[number].pop(change.document.name, None)
             case "document_delete" | "document_remove":
                 gone = getattr(message, kind)
                 for number in gone.removed_target_ids:

@@ -8,7 +8,7 @@ import pytest
 
 from emulator.firestore import transactions
 from tests.conformance.backends import Refused, refused
-from tests.conformance.wire import REQUESTS, Proto, delete, query, set_, stamp, where
+from tests.conformance.wire import REQUESTS, Proto, delete, fields_of, query, set_, stamp, where
 from tests.emulator.firestore.world import World, in_virtual_time
 
 
@@ -90,6 +90,73 @@ async def test_a_reader_does_not_overtake_a_writer_that_waits(world: World) -> N
     await backend.rollback(holder)
     await asyncio.gather(writing, reading)
     assert world.log == ["write done at 1", "read done at 1"]
+
+
+@in_virtual_time()
+async def test_a_query_does_not_overtake_a_writer_that_waits_to_change_its_result(world: World) -> None:
+    backend = world.backend
+    await backend.seed({"c/1": {"n": 0}})
+    asked = query("c", where("n", "==", 0))
+    holder = await backend.begin()
+    await backend.documents(asked, transaction=holder)
+    writing = world.start("write", backend.commit(write(world, "c/2", n=0)))
+    await world.turn()
+    later = await backend.begin()
+    reading = asyncio.create_task(backend.documents(asked, transaction=later))
+    other = world.start("other query", backend.documents(query("c", where("n", "==", 1)), transaction=later))
+    await asyncio.sleep(1)
+    assert world.log == ["other query done at 0"]
+    assert not reading.done()
+    await backend.rollback(holder)
+    assert len(await reading) == 2, "the writer went first"
+    await asyncio.gather(writing, other)
+    assert sorted(world.log) == ["other query done at 0", "write done at 1"]
+
+
+@in_virtual_time()
+async def test_a_reader_overtakes_a_writer_that_waits_for_the_reader_itself(world: World) -> None:
+    backend = world.backend
+    await backend.seed({"c/1": {"n": 0}, "c/2": {"n": 0}})
+    holder = await backend.begin()
+    await backend.get("c/1", transaction=holder)
+    writing = world.start("write", backend.commit(write(world, "c/1", n=1), write(world, "c/2", n=1)))
+    await asyncio.sleep(1)
+    assert len(await backend.documents(query("c"), transaction=holder)) == 2
+    assert fields_of(await backend.get("c/2", transaction=holder)) == {"n": 0}
+    await backend.commit(write(world, "c/2", n=5), transaction=holder)
+    await writing
+    assert world.log == ["write done at 1"]
+    assert await backend.fields("c/2") == {"n": 1}
+
+
+@in_virtual_time()
+async def test_what_was_listed_with_missing_documents_can_neither_change_nor_grow_below(world: World) -> None:
+    backend = world.backend
+    await backend.seed({"c/a/s/1": {"n": 0}, "d/a": {"n": 0}})
+    holder = await backend.begin()
+    request = REQUESTS["ListDocuments"](
+        parent=backend.root, collection_id="c", show_missing=True, page_size=1, transaction=holder
+    )
+    listed = await backend.call("ListDocuments", request)
+    assert [backend.path(item.name) for item in listed.documents] == ["c/a"]
+    await asyncio.gather(
+        world.start("new below", backend.commit(write(world, "c/b/s/1", n=1))),
+        world.start("last below", backend.commit(delete(backend.name("c/a/s/1")))),
+        world.start("elsewhere", backend.commit(write(world, "d/a", n=1))),
+    )
+    assert sorted(world.log) == ["elsewhere done at 0", "last below ABORTED at 2", "new below ABORTED at 2"]
+
+
+@in_virtual_time()
+async def test_what_is_committed_in_the_same_microsecond_is_not_seen_by_a_snapshot(world: World) -> None:
+    backend = world.backend
+    await backend.seed({"c/1": {"n": 0}})
+    reader = await backend.begin_read_only()
+    [answer] = await backend.run(query("c"))
+    await backend.commit(write(world, "c/1", n=1))
+    assert world.now() == 0
+    assert await backend.fields("c/1", transaction=reader) == {"n": 0}
+    assert await backend.fields("c/1", read_time=answer.read_time) == {"n": 0}
 
 
 @in_virtual_time()

@@ -1,0 +1,80 @@
+"""RunQuery and RunAggregationQuery, run or only explained."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+from emulator.firestore import protos
+from emulator.firestore.aggregate import aggregate, parse_aggregations
+from emulator.firestore.engine import Engine
+from emulator.firestore.explain import Explained, planned
+from emulator.firestore.names import Location
+from emulator.firestore.protos import Proto
+from emulator.firestore.reading import Readings
+from emulator.firestore.structured_query import parse_query
+from emulator.firestore.times import set_stamp
+from emulator.rpc.service import Call
+
+
+class Queries:
+    def __init__(self, engine: Engine, readings: Readings, parent: Callable[[str], Location]) -> None:
+        """`parent` makes a location of a request's parent, in a database that exists."""
+        self._engine = engine
+        self._readings = readings
+        self._parent = parent
+
+    async def run(self, request: Proto, call: Call) -> AsyncIterator[Proto]:
+        parent = self._parent(request.parent)
+        query = parse_query(parent, request.structured_query)
+        explain = request.explain_options if request.HasField("explain_options") else None
+        reading = self._readings.of(request, parent.database)
+        if reading.began and reading.transaction is not None:
+            yield protos.RunQueryResponse(transaction=reading.transaction.id)
+        if explain is not None and not explain.analyze:
+            self._engine.check_indexes(query)
+            yield protos.RunQueryResponse(explain_metrics=planned(query))
+            return
+        await self._readings.query(reading, query)
+        explained = None if explain is None else Explained(self._engine, query)
+        started = asyncio.get_running_loop().time()
+        documents = (self._engine if explained is None else explained.engine).run(query, reading.at_micros)
+        read_micros = self._readings.micros(reading)
+        await self._engine.settled()
+        # An empty result is one answer too: it carries the read time.
+        answers = [protos.RunQueryResponse(document=document) for document in documents] or [protos.RunQueryResponse()]
+        answers[-1].done = True
+        if explained is not None:
+            elapsed = asyncio.get_running_loop().time() - started
+            answers[-1].explain_metrics.CopyFrom(explained.of_documents(len(documents), elapsed))
+        for answer in answers:
+            set_stamp(answer.read_time, read_micros)
+            yield answer
+
+    async def aggregate(self, request: Proto, call: Call) -> AsyncIterator[Proto]:
+        parent = self._parent(request.parent)
+        asked = request.structured_aggregation_query
+        aggregations = parse_aggregations(asked.aggregations)
+        fields = frozenset(item.path for item in aggregations if item.path is not None)
+        query = parse_query(parent, asked.structured_query, fields)
+        explain = request.explain_options if request.HasField("explain_options") else None
+        reading = self._readings.of(request, parent.database)
+        answer = protos.RunAggregationQueryResponse()
+        if reading.began and reading.transaction is not None:
+            answer.transaction = reading.transaction.id
+        if explain is not None and not explain.analyze:
+            self._engine.check_indexes(query)
+            answer.explain_metrics.CopyFrom(planned(query))
+            yield answer
+            return
+        await self._readings.query(reading, query)
+        explained = None if explain is None else Explained(self._engine, query)
+        engine = self._engine if explained is None else explained.engine
+        started = asyncio.get_running_loop().time()
+        for alias, value in aggregate(engine, query, aggregations, reading.at_micros).items():
+            answer.result.aggregate_fields[alias].CopyFrom(value)
+        set_stamp(answer.read_time, self._readings.micros(reading))
+        await self._engine.settled()
+        if explained is not None:
+            answer.explain_metrics.CopyFrom(explained.of_aggregation(asyncio.get_running_loop().time() - started))
+        yield answer

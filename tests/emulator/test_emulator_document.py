@@ -1,0 +1,107 @@
+"""The examples of docs/emulator.md, run as they stand there."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from emulator.pytest_plugin import RunningEmulator, serving
+from tests.client.node import require_node
+
+pytestmark = pytest.mark.timeout(240)
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs/emulator.md").read_text(encoding="utf-8")
+
+
+def block(language: str, holding: str) -> str:
+    """The example in this language that has this word in it."""
+    (found,) = [text for text in re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.M | re.S) if holding in text]
+    return str(found)
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[str]:
+    with serving() as host:
+        yield host
+
+
+@pytest.fixture
+def host(served: str) -> str:
+    """With nothing in the project that all examples use."""
+    RunningEmulator(host=served, project="demo").clear()
+    return served
+
+
+def said_by(command: list[str], host: str, cwd: Path) -> str:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        # Node's library looks for Google's own machines unless told that this is none.
+        env=environment | {"FIRESTORE_EMULATOR_HOST": host, "METADATA_SERVER_DETECTION": "none"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def test_the_python_example_works(host: str, tmp_path: Path) -> None:
+    assert said_by([sys.executable, "-c", block("python", "db.collection")], host, tmp_path) == "['hello']\n"
+
+
+@pytest.mark.parametrize("library", ["@google-cloud/firestore", "firebase/firestore/lite"])
+def test_the_node_examples_work(host: str, library: str) -> None:
+    name, _, port = host.partition(":")
+    script = block("js", library).replace("HOST, PORT", f"{json.dumps(name)}, {port}")
+    # Both libraries keep a connection open for a while after the last word.
+    script += "\nprocess.exit(0);"
+    said = said_by([require_node(), "--input-type=module", "--eval", script], host, ROOT)
+    assert said == "[ 'hello' ]\n"
+
+
+def test_the_pytest_example_works(host: str, tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
+    (tmp_path / "test_words.py").write_text(block("python", "firestore_client"))
+    said = said_by([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], host, tmp_path)
+    assert "1 passed" in said
+
+
+def test_the_curl_example_works(host: str, tmp_path: Path) -> None:
+    if shutil.which("curl") is None:
+        pytest.skip("no curl")
+    answers = said_by(["bash", "-euc", block("sh", "curl")], host, tmp_path)
+    decoder, read = json.JSONDecoder(), []
+    while answers.strip():
+        answer, end = decoder.raw_decode(answers.strip())
+        read.append(answer)
+        answers = answers.strip()[end:]
+    created, patched, found, cleared = read
+    assert created["fields"] == {"length": {"integerValue": "5"}}
+    assert patched["fields"] == {"length": {"integerValue": "5"}, "seen": {"booleanValue": True}}
+    assert [answer["document"]["name"] for answer in found] == [created["name"]]
+    assert cleared == {}
+
+
+def test_every_option_of_the_command_is_told(tmp_path: Path) -> None:
+    outbox = str(Path(sys.executable).parent / "outbox")
+    given = set(re.findall(r"--[a-z-]+", said_by([outbox, "emulator", "--help"], "none", tmp_path))) - {"--help"}
+    table = TEXT.partition("| option |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"--[a-z-]+", table)) - {"---"} == given
+
+
+def test_its_links_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", TEXT):
+        assert (ROOT / "docs" / target).exists(), target
