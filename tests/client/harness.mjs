@@ -1,5 +1,6 @@
 // Cases that run one after another in one process, each reported as a line of JSON when it ends.
-// The side of pytest is in tests/client/node.py, which finds the cases' names in the source: `test('name', ...)`.
+// The side of pytest is in tests/client/node.py, which finds the cases' names in the source: `test('name', ...)`, or
+// `testOfRules('name', ...)`.
 
 const CASE_SECONDS = 60; // a busy machine; never waited out unless the case fails
 const LOOK_MS = 20;
@@ -9,6 +10,9 @@ const cases = [];
 export function test(name, body) {
   cases.push({ name, body });
 }
+
+/** A case that the security rules decide, by what they let pass: it needs a server that has them. */
+export const testOfRules = test;
 
 /** Runs the cases that the environment names, or all. */
 export async function run(world) {

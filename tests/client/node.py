@@ -22,6 +22,11 @@ FILE_TIMEOUT = pytest.mark.timeout(240)
 
 def names_in(file: Path) -> list[str]:
     """The cases of a file, in its order."""
+    return re.findall(r"^test(?:OfRules)?\('(.+)', async", file.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def names_without_rules(file: Path) -> list[str]:
+    """Those of them that the security rules have no say in."""
     return re.findall(r"^test\('(.+)', async", file.read_text(encoding="utf-8"), re.MULTILINE)
 
 
@@ -30,8 +35,10 @@ def require_node() -> str:
     node = shutil.which("node")
     if node is None:
         pytest.skip("no Node: install nodejs (20 or newer) and npm")
-    if not (ROOT / "node_modules/firebase").is_dir():
-        pytest.skip("no node_modules: run npm ci")
+    wanted = json.loads((ROOT / "package.json").read_text(encoding="utf-8"))["devDependencies"]
+    missing = [package for package in wanted if not (ROOT / "node_modules" / package).is_dir()]
+    if missing:
+        pytest.skip(f"not in node_modules: {', '.join(missing)}; run npm ci")
     return node
 
 
