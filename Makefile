@@ -37,14 +37,18 @@ check: $(READY) ## lint, types, import direction
 	$(BIN)/mypy
 	$(BIN)/pytest -q tests/architecture
 
+# One process a core; a stack's tests stay together, and the longest begin first (tests/conftest.py).
 test: $(READY) $(NODE_READY) ## run every suite this machine can run, and say what was left out
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
 
 sim: $(READY) ## 10,000 simulated worlds with crashes and lost messages, each checked by the auditor
 	$(BIN)/outbox sim --seeds 10000
 
 differential: $(READY) ## 1,000 random cases on our Firestore emulator and on Google's, every answer compared
 	OUTBOX_DIFFERENTIAL_CASES=1000 $(BIN)/pytest -q tests/conformance/test_differential.py
+
+serializable: $(READY) ## eight clients race 200 times in each mode; an order must explain all that they saw (minutes)
+	OUTBOX_SERIALIZABLE_RUNS=200 $(BIN)/pytest -q tests/emulator/firestore/test_serializable.py
 
 crash: $(READY) ## kill -9 each emulator 50 times while clients write; nothing acknowledged may be missing
 	OUTBOX_CRASH_ROUNDS=50 $(BIN)/pytest -q -k "kill or crash or durab" tests/emulator
@@ -58,15 +62,35 @@ mutations: $(READY) ## 10,000 webhook bodies that no provider would send: never 
 rules-mutants: $(READY) ## each condition of firestore.rules replaced by `true` in turn; some case must notice (minutes)
 	$(BIN)/python -m tests.rules.mutants
 
-bench: $(READY) ## queries and throughput, side by side with Google's emulator; results in bench/results
-	$(BIN)/python -m bench.queries
-	$(BIN)/python -m bench.throughput
+bench: $(READY) ## every measurement side by side (about ten minutes), then its charts and tables; results in bench/results
+	$(BIN)/python -m bench
+
+bench-growth: $(READY) ## a message's cost out of 1,000 to 1,000,000 queued (minutes); results in bench/results
+	$(BIN)/python -m bench.growth
+	$(BIN)/python -m bench.charts
+	$(BIN)/python -m bench.readme
+
+bench-emulator: $(READY) ## our Firestore emulator beside Google's; results in bench/results
+	$(BIN)/python -m bench.emulator
+
+figures: $(READY) ## charts and tables of README.md and docs/figures.md, from bench/results as they are
+	$(BIN)/python -m bench.charts
+	$(BIN)/python -m bench.readme
 
 bench-fanout: $(READY) ## making a run's outbox documents at 1,000, 10,000 and 100,000 targets; results in bench/results
 	$(BIN)/python -m bench.fanout
 
 bench-latency: $(READY) ## from a message's write to the provider's call at 1, 20 and 100 a second; results in bench/results
 	$(BIN)/python -m bench.latency
+
+chaos: $(READY) ## 20,000 messages while processes are killed, paused, cut off and put out of time for ten minutes
+	$(BIN)/python -m tests.chaos
+
+overload: $(READY) ## three times what the stack drains, for two minutes, and the way back; results in bench/results
+	$(BIN)/python -m bench.overload
+
+soak: $(READY) ## half an hour at 50 messages/s: memory, handles and lag stay flat; results in bench/results
+	$(BIN)/python -m bench.soak
 
 types: $(NODE_READY) ## client/*.d.ts from the types in client/*.js
 	rm -f client/*.d.ts
@@ -81,4 +105,4 @@ lock: $(READY) ## pin the newest versions allowed by pyproject.toml: for develop
 	$(BIN)/pip-compile $(PIN) --upgrade --extra dev --output-file constraints.txt pyproject.toml
 	$(BIN)/pip-compile $(PIN) --constraint constraints.txt --output-file requirements.txt pyproject.toml
 
-.PHONY: help install demo dev check test sim differential crash flood mutations rules-mutants bench bench-latency bench-fanout types screenshot lock
+.PHONY: help install demo dev check test sim differential serializable crash flood mutations rules-mutants bench bench-growth bench-emulator figures bench-latency bench-fanout chaos overload soak types screenshot lock
