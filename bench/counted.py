@@ -1,4 +1,4 @@
-"""A channel that counts what passes through it as Firestore bills it: calls, documents read, documents written.
+"""A channel that counts what passes through it as Firestore bills it: calls, documents read, written and deleted.
 
 It counts where messages are written and read as bytes, so it costs next to nothing and sees the same for every client:
 the real library's, which answers in proto-plus, and one that speaks raw protobuf.
@@ -17,11 +17,18 @@ from grpc import aio
 @dataclass
 class Count:
     rpcs: int = 0
+    commits: int = 0
     reads: int = 0
     writes: int = 0
+    deletes: int = 0
 
-    def called(self, method: str) -> None:
+    def called(self, method: str, message: Any) -> None:
         self.rpcs += 1
+        if method == "Commit":
+            deletes = sum(bool(write.delete) for write in getattr(message, "_pb", message).writes)
+            self.commits += 1
+            self.deletes += deletes
+            self.writes -= deletes  # each is answered like a write
 
     def answered(self, method: str, message: Any) -> None:
         answer = getattr(message, "_pb", message)
@@ -33,6 +40,8 @@ class Count:
             case "RunQuery":
                 # An empty result is one answer without a document, and is billed as one read.
                 self.reads += answer.HasField("document") or not answer.transaction
+            case "RunAggregationQuery":
+                self.reads += 1  # for each thousand index entries; nothing here counts more
 
 
 class CountingQueries:
@@ -109,7 +118,7 @@ def counted(
     method = path.rpartition("/")[2]
 
     def called(message: Any) -> bytes:
-        count.called(method)
+        count.called(method, message)
         return serialize(message)
 
     def answered(data: bytes) -> Any:

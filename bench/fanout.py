@@ -1,6 +1,6 @@
 """What it costs to make a run's outbox documents: time, memory, reads and writes for each target, at three sizes.
 
-    python -m bench.fanout [--sizes 1000 10000 100000]
+    python -m bench.fanout [--sizes 1000 10000 100000] [--small]
 
 It fails when the process that expands takes more than 200 MB of memory, or when a target costs 10 % more at one
 size than at another.
@@ -17,20 +17,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
-import platform
 import resource
 import sys
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from pathlib import Path
+from datetime import datetime
 from random import Random
 from typing import Any
 
 from bench import places
 from bench.counted import Count
 from bench.places import Place
+from bench.report import arguments, heading, keep
 from worker.clock import system_clock
 from worker.domain.run import run_id_of
 from worker.providers.credentials import FixedCredentials
@@ -42,7 +40,6 @@ from worker.store import paths
 from worker.store.gateway import upsert
 from worker.wiring import System, assemble
 
-RESULTS = Path(__file__).parent / "results" / "fanout.json"
 SIZES = (1_000, 10_000, 100_000)
 MOST_MEMORY_MB = 200
 MOST_DIFFERENCE = 0.10
@@ -112,7 +109,7 @@ async def _made_due(system: System, fire_at: datetime) -> None:
 
 
 async def one(targets: int, address: str) -> None:
-    async with places._channel(address) as channel:
+    async with places.open_channel(address) as channel:
         print(json.dumps(await expand(Place("ours", channel, address, lambda: None), targets)))
 
 
@@ -142,31 +139,19 @@ def faults(found: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="The cost of making a run's outbox documents, at three sizes.")
+    parser = arguments("The cost of making a run's outbox documents, at three sizes.")
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), metavar="N")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--address", help=argparse.SUPPRESS)
-    parser.add_argument("--output", type=Path, default=RESULTS, help="where the JSON goes")
     options = parser.parse_args()
     if options.one:
         asyncio.run(one(options.one, options.address))
         return 0
-    found = asyncio.run(measure(options.sizes))
-    result = {
-        "what": "a run's targets become outbox documents",
-        "method": " ".join((__doc__ or "").partition("Method. ")[2].split()),
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": {
-            "cores": os.cpu_count(),
-            "loadAtTheEnd": [round(load, 1) for load in os.getloadavg()],
-            "python": platform.python_version(),
-        },
-        "sizes": found,
-    }
-    options.output.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    found = asyncio.run(measure([100] if options.small else options.sizes))
+    keep({**heading("a run's targets become outbox documents", __doc__), "sizes": found}, "fanout", options)
     wrong = list(faults(found))
     print("\n".join(wrong) or "memory and cost a target are within their bounds")
-    return 1 if wrong else 0
+    return 1 if wrong and not options.small else 0
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ import httpx
 from google.auth.credentials import AnonymousCredentials
 from google.cloud.firestore import AsyncClient
 
-from bench.places import _pointed_at
+from bench.places import pointed_at
 from emulator.dev import PROJECT, DevStack
 from emulator.outgoing import HttpCall, HttpSender
 from emulator.providers.own import SIGNATURE_HEADER, signed
@@ -140,7 +140,7 @@ class Outcome:
 
 
 async def flood(stack: DevStack, planned: Plan, *, in_flight: int = IN_FLIGHT) -> Outcome:
-    with _pointed_at(stack.firestore):
+    with pointed_at(stack.firestore):
         client = AsyncClient(project=PROJECT, credentials=AnonymousCredentials())
     gateway = Gateway(client)
     outcome = Outcome()

@@ -1,6 +1,6 @@
 """How long a message takes from its write to the provider's call, on the embedded stack.
 
-    python -m bench.latency [--seconds N] [--bar-only] [--json]
+    python -m bench.latency [--seconds N] [--bar-only] [--small]
 
 It fails when, at 20 messages a second, the median is 50 ms or more or the 99th percentile 250 ms or more; or when, at
 any rate, a message is lost, sent twice, or out of its thread's order.
@@ -17,23 +17,18 @@ the machine that went to whoever else was on it, which says how much to believe 
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import os
-import platform
 import sys
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
+from bench.report import arguments, heading, keep, say
 from bench.streams import ACCOUNTS, RECIPIENTS, Kind, Run, measure, percentile
 from emulator.dev import DevSettings, DevStack
 
-RESULTS = Path(__file__).parent / "results" / "latency.json"
 MEDIAN_SECONDS, P99_SECONDS = 0.050, 0.250
-SECONDS = 60.0
+SECONDS = 25.0
 BAR = Kind(20.0)
 KINDS = (Kind(1.0), BAR, Kind(100.0), Kind(20.0, provider_ms=300))
 """All but the one with the bar are for information."""
@@ -77,17 +72,8 @@ def figures(run: Run) -> dict[str, Any]:
 
 def report(runs: list[Run], load_before: tuple[float, float, float]) -> dict[str, Any]:
     return {
-        "what": "from just before a message's commit to the provider's call, on the embedded stack",
-        "method": " ".join((__doc__ or "").partition("Method. ")[2].split()),
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": {
-            "cores": os.cpu_count(),
-            "loadBefore": [round(load, 1) for load in load_before],
-            "loadAfter": [round(load, 1) for load in os.getloadavg()],
-            "system": platform.system(),
-            "architecture": platform.machine(),
-            "python": platform.python_version(),
-        },
+        **heading("from just before a message's commit to the provider's call, on the embedded stack", __doc__),
+        "loadBefore": [round(load, 1) for load in load_before],
         "accounts": ACCOUNTS,
         "recipients": ACCOUNTS * RECIPIENTS,
         "bar": {
@@ -101,7 +87,7 @@ def report(runs: list[Run], load_before: tuple[float, float, float]) -> dict[str
     }
 
 
-async def measure_all(kinds: Sequence[Kind], seconds: float, say: Callable[[str], None]) -> list[Run]:
+async def measure_all(kinds: Sequence[Kind], seconds: float) -> list[Run]:
     settings = DevSettings(
         firestore_port=0,
         tasks_port=0,
@@ -121,25 +107,18 @@ async def measure_all(kinds: Sequence[Kind], seconds: float, say: Callable[[str]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="From write to provider call, on the embedded stack.")
+    parser = arguments("From write to provider call, on the embedded stack.")
     parser.add_argument("--seconds", type=float, default=SECONDS, metavar="N", help="how long each rate is kept up")
     parser.add_argument("--bar-only", action="store_true", help="without the runs that are for information")
-    parser.add_argument("--json", action="store_true", help="print the JSON too")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="where the JSON goes")
     options = parser.parse_args()
-
-    def say(text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
-
+    kinds = (BAR,) if options.bar_only or options.small else KINDS
+    seconds = 1.0 if options.small else options.seconds
     load_before = os.getloadavg()
-    result = report(asyncio.run(measure_all([BAR] if options.bar_only else KINDS, options.seconds, say)), load_before)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    if options.json:
-        print(json.dumps(result, indent=2, ensure_ascii=False))
+    result = report(asyncio.run(measure_all(kinds, seconds)), load_before)
+    keep(result, "latency", options)
     for fault in result["faults"]:
         print(f"not good: {fault}", file=sys.stderr)
-    return 1 if result["faults"] else 0
+    return 1 if result["faults"] and not options.small else 0
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The Firestores that a measurement runs on: Google's emulator, ours in a process of its own, ours in this one.
 
-Each is a `Place`: a channel, and the processor time that its own process has used.
+Each is a `Place`: a channel, and the processor time and memory that its own process has used.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from worker.store.streams import query_channel
 
 HOST_VARIABLE = "FIRESTORE_EMULATOR_HOST"
 IN_PROCESS = "in-process"
-_TICKS = os.sysconf("SC_CLK_TCK")
+_TICKS, _PAGE_BYTES = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,12 @@ class Place:
     address: str
     cpu_seconds: Callable[[], float | None]
     """Of the server's process so far; None where the system does not tell."""
+    memory_mb: Callable[[], float | None] = lambda: None
+    """What the server's process holds now; None where the system does not tell."""
 
     def client(self, project: str, count: Count) -> AsyncClient:
         """The real client, counted. Inside the running loop."""
-        with _pointed_at(self.address):
+        with pointed_at(self.address):
             client = AsyncClient(project=project, credentials=AnonymousCredentials())
         transport = FirestoreGrpcAsyncIOTransport(channel=CountingChannel(self.channel, count))
         client._firestore_api_internal = FirestoreAsyncClient(transport=transport)
@@ -56,13 +59,13 @@ class Place:
         """The channel that a worker has for its queries, counted; none where there is no network."""
         if self.address == IN_PROCESS:
             return None
-        with _pointed_at(self.address):
+        with pointed_at(self.address):
             client = AsyncClient(project="any", credentials=AnonymousCredentials())
         return CountingQueries(query_channel(client), count)
 
 
 @contextmanager
-def _pointed_at(address: str) -> Iterator[None]:
+def pointed_at(address: str) -> Iterator[None]:
     before = os.environ.get(HOST_VARIABLE)
     os.environ[HOST_VARIABLE] = address
     try:
@@ -82,27 +85,31 @@ async def googles() -> AsyncIterator[Place]:
     try:
         assert emulator._process is not None, "it was started here"
         pid = emulator._process._supervisor.pid
-        async with _channel(emulator.host) as channel:
-            yield Place("Google's emulator", channel, emulator.host, lambda: _tree_cpu_seconds(pid))
+        async with open_channel(emulator.host) as channel:
+            cpu, memory = partial(tree_cpu_seconds, pid), partial(tree_memory_mb, pid)
+            yield Place("Google's emulator", channel, emulator.host, cpu, memory)
     finally:
         await asyncio.to_thread(emulator.stop)
 
 
 @asynccontextmanager
-async def ours(*, durable: bool) -> AsyncIterator[Place]:
-    """`outbox emulator` as a user starts it."""
+async def ours(*, durable: bool, indexes: Path | None = None) -> AsyncIterator[Place]:
+    """`outbox emulator` as a user starts it; with the product's own indexes it keeps no others."""
     with contextlib.ExitStack() as stack:
         command = [str(Path(sys.executable).parent / "outbox"), "emulator"]
         command += ["--firestore-port=0", "--tasks-port=0", "--json"]
         if durable:
             command += ["--data", stack.enter_context(tempfile.TemporaryDirectory(prefix="outbox-bench-"))]
+        if indexes is not None:
+            command += ["--indexes", str(indexes)]
         process = stack.enter_context(await asyncio.to_thread(subprocess.Popen, command, stdout=subprocess.PIPE))
         stack.callback(process.terminate)
         assert process.stdout is not None
         address = json.loads(await asyncio.to_thread(process.stdout.readline))["FIRESTORE_EMULATOR_HOST"]
         name = "ours, a data directory" if durable else "ours, in memory"
-        async with _channel(address) as channel:
-            yield Place(name, channel, address, lambda: _tree_cpu_seconds(process.pid))
+        async with open_channel(address) as channel:
+            cpu, memory = partial(tree_cpu_seconds, process.pid), partial(tree_memory_mb, process.pid)
+            yield Place(name, channel, address, cpu, memory)
 
 
 @asynccontextmanager
@@ -116,9 +123,12 @@ async def in_process() -> AsyncIterator[Place]:
 
 
 @asynccontextmanager
-async def _channel(address: str) -> AsyncIterator[aio.Channel]:
+async def open_channel(address: str, *, alone: bool = False) -> AsyncIterator[aio.Channel]:
+    """`alone`: a connection of its own, which channels to one address otherwise share."""
     # As the real client opens it; the limit is Google's own for answers.
     options: list[tuple[str, Any]] = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
+    if alone:
+        options.append(("grpc.use_local_subchannel_pool", 1))
     channel = grpc.aio.insecure_channel(address, options=options)
     try:
         yield channel
@@ -126,16 +136,25 @@ async def _channel(address: str) -> AsyncIterator[aio.Channel]:
         await channel.close()
 
 
-def _tree_cpu_seconds(pid: int) -> float | None:
+def tree_cpu_seconds(pid: int) -> float | None:
     """Processor time of a process and its children, where /proc tells it."""
-    stats: dict[int, tuple[int, float]] = {}
+    used = [(int(fields[11]) + int(fields[12])) / _TICKS for fields in _family(pid)]
+    return sum(used) if used else None
+
+
+def tree_memory_mb(pid: int) -> float | None:
+    """Resident memory of a process and its children, where /proc tells it."""
+    held = [int(fields[21]) * _PAGE_BYTES / 1_000_000 for fields in _family(pid)]
+    return sum(held) if held else None
+
+
+def _family(pid: int) -> list[list[str]]:
+    """What /proc says of a process and its children, from the state on; nothing if there is no such process."""
+    stats: dict[int, list[str]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            fields = path.read_text().rpartition(")")[2].split()
-            stats[int(path.parent.name)] = (int(fields[1]), (int(fields[11]) + int(fields[12])) / _TICKS)
-    if pid not in stats:
-        return None
-    family = {pid}
-    while more := {one for one, (parent, _) in stats.items() if parent in family} - family:
+        with contextlib.suppress(OSError, ValueError):
+            stats[int(path.parent.name)] = path.read_text().rpartition(")")[2].split()
+    family = {pid} & stats.keys()
+    while more := {one for one, fields in stats.items() if int(fields[1]) in family} - family:
         family |= more
-    return sum(stats[one][1] for one in family)
+    return [stats[one] for one in family]

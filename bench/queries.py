@@ -1,6 +1,6 @@
 """How long the outbox's own query takes as the collection grows: our Firestore beside Google's emulator.
 
-    python -m bench.queries
+    python -m bench.queries [--sizes 1000 10000 100000] [--small]
 
 The query is the one that the worker claims with: 50 documents of one account and one status whose time has come, the
 earliest first. It must cost what it returns and not what the collection holds: the command fails when our median at
@@ -14,29 +14,24 @@ hold 50 documents in the right order. Start-up is the time from starting the pro
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import platform
-import sqlite3
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import grpc
 from google.cloud.firestore_v1 import types
 
+from bench.report import arguments, heading, keep, say
 from emulator.official import EmulatorMissing, OfficialEmulator
 
-RESULTS = Path(__file__).parent / "results" / "queries.json"
 SIZES = (1_000, 10_000, 100_000)
 LIMIT = 50
 MOST_GROWTH = 1.5
@@ -174,14 +169,14 @@ def our_server(measured: Measured) -> Iterator[Client]:
             process.terminate()
 
 
-def measure_ours(sizes: tuple[int, ...], say: Callable[[str], None]) -> Measured:
+def measure_ours(sizes: tuple[int, ...], rounds: int) -> Measured:
     measured = Measured("ours", samples={size: [] for size in sizes})
     with ExitStack() as stack:
         clients = {size: stack.enter_context(our_server(measured)) for size in sizes}
         for size, client in clients.items():
             say(f"ours: loading {size:,} documents")
             client.load(0, size)
-        for round_number in range(-WARM_UP, ROUNDS):
+        for round_number in range(-WARM_UP, rounds):
             for size, client in clients.items():
                 taken = client.seconds()
                 if round_number >= 0:
@@ -189,7 +184,7 @@ def measure_ours(sizes: tuple[int, ...], say: Callable[[str], None]) -> Measured
     return measured
 
 
-def measure_googles(sizes: tuple[int, ...], say: Callable[[str], None]) -> Measured:
+def measure_googles(sizes: tuple[int, ...]) -> Measured:
     measured = Measured("Google's emulator")
     # Never one that runs already: it may hold anything, and its start cannot be timed.
     environ = {name: text for name, text in os.environ.items() if name != "FIRESTORE_EMULATOR_HOST"}
@@ -235,47 +230,31 @@ def growth(measured: Measured) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="The outbox query as the collection grows, beside Google's emulator.")
+    parser = arguments("The outbox query as the collection grows, beside Google's emulator.")
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), metavar="N", help="documents")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="where the JSON goes")
     options = parser.parse_args()
-    sizes = tuple(sorted(options.sizes))
-
-    def say(text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
-
-    load_before = os.getloadavg()[0]
-    all_measured = [measure_ours(sizes, say)]
-    missing = None
+    sizes, rounds = ((1_000, 2_000), 5) if options.small else (tuple(sorted(options.sizes)), ROUNDS)
+    all_measured = [measure_ours(sizes, rounds)]
+    missing = "not asked for" if options.small else None
     try:
-        all_measured.append(measure_googles(sizes, say))
+        if not options.small:
+            all_measured.append(measure_googles(sizes))
     except EmulatorMissing as error:
         missing = str(error)
         say(f"Google's emulator was not measured: {missing}")
     ratio = growth(all_measured[0])
+    what = f"{LIMIT} documents by accountId ==, status ==, nextAttemptAt <=, order by nextAttemptAt, over gRPC"
     report = {
-        "what": f"{LIMIT} documents by accountId ==, status ==, nextAttemptAt <=, order by nextAttemptAt, over gRPC",
-        "method": " ".join((__doc__ or "").partition("Method. ")[2].split()),
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": {
-            "cores": os.cpu_count(),
-            "loadBefore": round(load_before, 2),
-            "system": platform.system(),
-            "architecture": platform.machine(),
-            "python": platform.python_version(),
-            "sqlite": sqlite3.sqlite_version,
-            "grpcio": version("grpcio"),
-        },
+        **heading(what, __doc__),
         "growth": {"from": sizes[0], "to": sizes[-1], "ratio": round(ratio, 3), "mostAllowed": MOST_GROWTH},
         "ours": all_measured[0].figures(),
-        "googlesEmulator": all_measured[1].figures() if len(all_measured) > 1 else {"notMeasured": missing},
+        "googlesEmulator": {"notMeasured": missing} if missing else all_measured[1].figures(),
     }
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    keep(report, "queries", options)
     print(table(all_measured))
     verdict = "within" if ratio <= MOST_GROWTH else "MORE THAN"
     print(f"ours from {sizes[0]:,} to {sizes[-1]:,} documents: {ratio:.2f} times, {verdict} the {MOST_GROWTH} allowed")
-    return 0 if ratio <= MOST_GROWTH else 1
+    return 0 if options.small or ratio <= MOST_GROWTH else 1
 
 
 if __name__ == "__main__":

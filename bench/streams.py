@@ -15,7 +15,7 @@ import httpx
 from google.auth.credentials import AnonymousCredentials
 from google.cloud.firestore import AsyncClient
 
-from bench.places import _pointed_at, _tree_cpu_seconds
+from bench.places import pointed_at, tree_cpu_seconds
 from client import outbox
 from emulator.dev import PROJECT, DevStack
 
@@ -113,7 +113,7 @@ def percentile(ordered: list[float], share: float) -> float:
 
 async def measure(stack: DevStack, kind: Kind, seconds: float) -> Run:
     """Writes for so long at this rate, and returns when the provider has been called for each, or never will be."""
-    with _pointed_at(stack.firestore):
+    with pointed_at(stack.firestore):
         db = AsyncClient(project=PROJECT, credentials=AnonymousCredentials())
     run = Run(kind)
     random = Random(SEED)
@@ -188,7 +188,7 @@ async def _all_called(stack: DevStack, account_ids: list[str], count: int) -> li
 def _cpu_of(stack: DevStack) -> dict[str, float]:
     """Processor time so far, by process, where the system tells it."""
     named = {"google": "emulators"}
-    used = {named.get(name, name): _tree_cpu_seconds(process.pid) for name, process in stack.processes.items()}
+    used = {named.get(name, name): tree_cpu_seconds(process.pid) for name, process in stack.processes.items()}
     return {name: seconds for name, seconds in used.items() if seconds is not None} | {"writer": time.process_time()}
 
 

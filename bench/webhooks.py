@@ -1,6 +1,6 @@
 """How fast webhooks are answered in a flood of receipts, and that nothing of it is lost.
 
-    python -m bench.webhooks [--receipts N] [--in-flight N] [--json]
+    python -m bench.webhooks [--receipts N] [--in-flight N] [--small]
 
 It fails when an answer is not 200, when a message does not end as its receipts say, when a receipt is dropped, or when
 the 99th percentile of the answers is 250 ms or more.
@@ -14,22 +14,15 @@ that posts, which shares the machine. In the end every message's status is compa
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
-import os
-import platform
 import sys
-from datetime import UTC, datetime
-from importlib.metadata import version
-from pathlib import Path
 from random import Random
 from typing import Any
 
 from bench.floods import IN_FLIGHT, STATES, Outcome, Plan, flood, plan
+from bench.report import arguments, heading, keep
 from emulator.dev import DevSettings, DevStack
 
-RESULTS = Path(__file__).parent / "results" / "webhooks.json"
 RECEIPTS = 5_000
 MOST_SECONDS = 0.250
 SEED = 7
@@ -69,17 +62,9 @@ def report(planned: Plan, outcome: Outcome, in_flight: int) -> dict[str, Any]:
         return round(seconds * 1000, 1)
 
     return {
-        "what": f"{planned.receipts:,} receipts, {planned.duplicates:,} of them doubled, shuffled, over HTTP",
-        "method": " ".join((__doc__ or "").split("Method. ")[1].split()),
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": {
-            "cores": os.cpu_count(),
-            "loadAtTheEnd": [round(load, 1) for load in os.getloadavg()],
-            "system": platform.system(),
-            "architecture": platform.machine(),
-            "python": platform.python_version(),
-            "functions-framework": version("functions-framework"),
-        },
+        **heading(
+            f"{planned.receipts:,} receipts, {planned.duplicates:,} of them doubled, shuffled, over HTTP", __doc__
+        ),
         "messages": {state: sum(message.state == state for message in planned.messages) for state in STATES},
         "bodies": len(planned.bodies),
         "inFlight": in_flight,
@@ -101,26 +86,21 @@ def report(planned: Plan, outcome: Outcome, in_flight: int) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="A flood of receipts, at the real function.")
+    parser = arguments("A flood of receipts, at the real function.")
     parser.add_argument("--receipts", type=int, default=RECEIPTS, metavar="N")
     parser.add_argument("--in-flight", type=int, default=IN_FLIGHT, metavar="N", help="posted at a time")
-    parser.add_argument("--json", action="store_true", help="print the JSON instead of a summary")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="where the JSON goes")
     options = parser.parse_args()
-    planned, outcome = asyncio.run(measure(options.receipts, options.in_flight))
+    planned, outcome = asyncio.run(measure(100 if options.small else options.receipts, options.in_flight))
     result = report(planned, outcome, options.in_flight)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    if options.json:
-        print(json.dumps(result, indent=2, ensure_ascii=False))
-    else:
-        times = result["answerMs"]
-        print(f"{result['what']}: {result['seconds']} s, {result['receiptsPerSecond']} receipts a second")
-        print("answers in ms: " + ", ".join(f"{name} {value}" for name, value in times.items()))
-        print(f"every status as it should be after {result['settledAfterSeconds']} s more" if not outcome.wrong else "")
+    keep(result, "webhooks", options)
+    times = result["answerMs"]
+    print(f"{result['what']}: {result['seconds']} s, {result['receiptsPerSecond']} receipts a second")
+    print("answers in ms: " + ", ".join(f"{name} {value}" for name, value in times.items()))
+    if not outcome.wrong:
+        print(f"every status as it should be after {result['settledAfterSeconds']} s more")
     for fault in result["faults"]:
         print(f"not good: {fault}", file=sys.stderr)
-    return 1 if result["faults"] else 0
+    return 1 if result["faults"] and not options.small else 0
 
 
 if __name__ == "__main__":
