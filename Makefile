@@ -17,11 +17,11 @@ $(READY): constraints.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $(READY)
 
-# For the browser's client and its tests alone. Without npm or its registry they are left out, and the suite says so.
+# For what runs in Node: the browser's client, and the SDKs that are tried on the emulator. Without npm or its registry they are left out, and the suite says so.
 $(NODE_READY): package.json package-lock.json
-	@if ! command -v npm > /dev/null; then echo "no npm: the browser client's tests will be left out"; \
+	@if ! command -v npm > /dev/null; then echo "no npm: the tests in Node will be left out"; \
 	elif npm ci --loglevel=error; then touch $(NODE_READY); \
-	else echo "npm ci failed: the browser client's tests will be left out"; fi
+	else echo "npm ci failed: the tests in Node will be left out"; fi
 
 install: $(READY) ## make .venv with everything in it
 

@@ -28,7 +28,19 @@ TALLY_OUTPUT = "tally"
 HERE = Path(__file__).parent
 STACKS = ("acceptance", "browser", "client", "endtoend", "rules", "sdks")
 """One stack serves a directory's tests, so they stay together."""
-LONGEST_FIRST = ("acceptance", "simulation", "rules", "browser", "runs", "core", "media")
+LONGEST_FIRST = (
+    "sdks",
+    "endtoend",
+    "simulation",
+    "browser",
+    "chaos",
+    "acceptance",
+    "emulator",
+    "runs",
+    "bench",
+    "cli",
+    "providers",
+)
 """So that no process is left with one of them when the others are done."""
 
 

@@ -1,8 +1,9 @@
 """What documents were a short while ago, so that a reader may stand still while writers go on.
 
 Each change leaves the document's earlier state here, with the time from which it no longer held. A read at time T
-takes the first state left behind after T, or, if there is none, what is stored now. History is in memory and short:
-a time before its beginning is refused, never answered with something newer.
+takes the first state left behind after T, or, if there is none, what is stored now. History is in memory and short, an
+hour as in production unless much is written: a time before its beginning is refused, never answered with something
+newer.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections import deque
 from emulator.firestore.names import Location
 from emulator.rpc.errors import failed_precondition
 
-KEEP_MICROS = 300_000_000
+KEEP_MICROS = 3_600_000_000
 KEEP_CHANGES = 20_000
 
 

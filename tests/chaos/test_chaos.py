@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -25,11 +26,15 @@ EVERY_KIND = {
 
 @pytest.mark.timeout(300)
 async def test_under_kills_pauses_cuts_and_wrong_clocks_nothing_is_lost_repeated_or_misordered() -> None:
-    """A new plan each time. A failure tells the seed and what happened, and leaves data and logs behind: in a directory
-    of its own, since pytest's are cleared away by the runs after it."""
+    """A new plan each time, but for CI, where all that changes is what the processes make of it.
+
+    A failure tells the seed and what happened, and leaves data and logs behind: in a directory of its own, since
+    pytest's are cleared away by the runs after it.
+    """
     directory = Path(tempfile.mkdtemp(prefix="outbox-chaos-"))
     said = [f"data and logs: {directory}"]
-    options = Options(seed=SystemRandom().randrange(1_000_000), minutes=0.35, messages=240)
+    seed = 1 if "CI" in os.environ else SystemRandom().randrange(1_000_000)
+    options = Options(seed=seed, minutes=0.35, messages=240)
     outcome = await run(options, directory, said.append)
     told = "\n".join([*said, json.dumps(figures(outcome), indent=2)])
     assert not outcome.breaches, told

@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
+from bench.prices import LIST
 from emulator.providers.faults import Faults
 from tests.core.support import Calm, Meter, simulate
 from tests.deploy.support import ROOT
 
 NO_RECEIPTS = Faults(latencyMs=100, receiptLossRate=1.0)
-A_SECOND = 1e6 * (0.000024 + 0.5 * 0.0000025)
-"""The price of a million seconds of an instance."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ def test_the_sums_add_up() -> None:
 
 def test_seconds_of_an_instance_have_its_price() -> None:
     seconds = [row for row in ROWS.values() if "seconds of an instance" in row.what]
-    assert [row.price for row in seconds] == [pytest.approx(A_SECOND)] * 2
+    assert [row.price for row in seconds] == [pytest.approx(LIST.instance_second)] * 2
 
 
 # --- what is measured
