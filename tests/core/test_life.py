@@ -11,6 +11,7 @@ import pytest
 from emulator.providers.core import Account
 from emulator.providers.faults import NO_FAULTS, Faults
 from tests.core.support import Calm, simulate
+from worker.outbox.claim import Candidates
 from worker.outbox.trigger import lane_of
 from worker.settings import Settings
 from worker.store import paths
@@ -439,6 +440,26 @@ def test_many_messages_for_one_time_go_in_the_order_of_their_making_over_pages(p
         return names
 
     simulate(body, settings=Settings(claim_page=3))
+
+
+def test_a_message_that_a_hold_waits_for_is_a_candidate_also_as_the_last_of_its_page() -> None:
+    """Else its thread would seem to wait for nobody, and the message behind it would go first."""
+
+    async def body(calm: Calm) -> None:
+        await calm.account(status="paused")
+        await calm.send("behind-it")
+        await asyncio.sleep(1)
+        await calm.send("waited-for")
+        candidates = Candidates(calm.world.client.system.messages, lane_of("shop"), page=2)
+        await candidates.read_more(calm.world.clock(), ())
+        assert _ids(candidates) == ["behind-it"], "the last of a page waits for the next page"
+        await candidates.read_named(["waited-for"], ())
+        assert _ids(candidates) == ["behind-it", "waited-for"]
+
+    def _ids(candidates: Candidates) -> list[str]:
+        return [one.request_id for one in candidates.in_order()]
+
+    simulate(body)
 
 
 def test_a_message_that_comes_while_a_slow_call_is_in_flight_does_not_wait_for_it() -> None:

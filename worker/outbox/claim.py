@@ -80,8 +80,12 @@ class Candidates:
         return len(found)
 
     async def read_named(self, request_ids: Sequence[str], skip: Collection[str]) -> None:
-        """Documents that a hold waits for, if the query did not bring them."""
-        wanted = [one for one in request_ids if one not in self._kept and one not in self._gone and one not in skip]
+        """Documents that a hold waits for, if the query did not bring them; candidates wherever their page ends."""
+        here = {one for one in request_ids if one in self._kept}
+        if not here <= self._named:
+            self._ordered = None
+            self._named |= here
+        wanted = [one for one in request_ids if one not in here and one not in self._gone and one not in skip]
         if not wanted:
             return
         found = await self._messages.get(wanted)
