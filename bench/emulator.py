@@ -10,13 +10,13 @@ Method. Three servers, each a process of its own as a user starts it, are loaded
 connection (listeners: twenty a connection), by the same calls. Requests are serialized before the clock starts and
 answers are not parsed, but for the few fields that a claim needs; what was done is checked after the clock has stopped.
 The collections that are written to have the outbox's index. Runs alternate: each round has one of every load on every
-server, after a round that is thrown away, so that Java has compiled what it will. Figures are medians of the rounds,
-latencies of all samples of all rounds; a ratio is the median of the rounds' own ratios, so that what else the machine
-does falls on both sides of it. Queries run on fresh servers whose collection grows, four at a time, for a few seconds
-at each size; what is not loaded or answered within its time is given as not finished. Start-up is from starting the
-process to the first answered call; for Google's this includes up to 50 ms of looking whether it is there. Memory is
-resident, right after start-up and after 100,000 documents. `clientShare` is the processor time of the loading
-process over the wall time: near 1, the client is what limits the figure and not the server.
+server, after a round that is thrown away, so that Java has compiled what it will. Figures are medians of the rounds, a
+latency's that of the rounds' own medians; a ratio is the median of the rounds' own ratios, so that what else the
+machine does falls on both sides of it. Queries run on fresh servers whose collection grows, four at a time, for a few
+seconds at each size; what is not loaded or answered within its time is given as not finished. Start-up is from starting
+the process to the first answered call; for Google's this includes up to 50 ms of looking whether it is there. Memory is
+resident, right after start-up and after 100,000 documents. `clientShare` is the processor time of the loading process
+over the wall time: near 1, the client is what limits the figure and not the server.
 """
 
 from __future__ import annotations
@@ -54,14 +54,16 @@ MEMORY_AT = 100_000
 class Size:
     """How much of everything is done."""
 
-    rounds: int = 5
+    rounds: int = 3
     single: int = 4_000
     batched: int = 20_000
     claims: int = 2_000
     contended: int = 500
     contended_seconds: float = 15.0
     listeners: tuple[int, ...] = (1, 20, 100)
-    changes: int = 100
+    listener_rounds: int = 2
+    """Few, on servers that have done nothing else: Google's takes longer with each listener that it has ever had."""
+    changes: int = 40
     collections: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
     queries: int = 1_000
     query_seconds: float = 4.0
@@ -81,6 +83,7 @@ SMALL = Size(
     contended=50,
     contended_seconds=2.0,
     listeners=(1, 5),
+    listener_rounds=1,
     changes=5,
     collections=(1_000,),
     queries=20,
@@ -182,6 +185,7 @@ async def measure(size: Size) -> tuple[Figures, str | None]:
         del servers[GOOGLES]
     await measure_start_up(figures, servers, size)
     await measure_loads(figures, servers, size)
+    await measure_listeners(figures, servers, size)
     await measure_queries(figures, servers, size)
     return figures, missing
 
@@ -225,6 +229,13 @@ async def measure_loads(figures: Figures, servers: dict[str, Open], size: Size) 
                     say(f"{note}: {what} on {name}: {sample.rate:,.0f}/s")
                     if number:
                         figures.rate(what, unit, name, sample)
+
+
+async def measure_listeners(figures: Figures, servers: dict[str, Open], size: Size) -> None:
+    async with AsyncExitStack() as stack:
+        found = {name: await stack.enter_async_context(start()) for name, start in servers.items()}
+        for number in range(size.listener_rounds + 1):
+            note = f"round {number}" if number else "warming up"
             for listeners in size.listeners:
                 for name, place in found.items():
                     sample = await loads.listen(place, listeners, size.changes)
