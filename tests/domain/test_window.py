@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.domain.window import Window, is_open, next_open, window_end_at
+from worker.domain.window import Window, is_open, next_open, opening_before, window_end_at
 
 MINUTE = timedelta(minutes=1)
 
@@ -60,6 +60,15 @@ def test_an_open_window_is_open_now_and_a_closed_one_at_its_next_start() -> None
     assert next_open(day, noon) == noon
     assert next_open(day, local("Europe/Berlin", 2026, 3, 2, 3)) == local("Europe/Berlin", 2026, 3, 2, 6)
     assert next_open(day, local("Europe/Berlin", 2026, 3, 2, 18)) == local("Europe/Berlin", 2026, 3, 3, 6)
+
+
+def test_what_belongs_to_the_next_window_does_not_begin_in_the_last_seconds_of_this_one() -> None:
+    window = Window(start_hour=22, end_hour=6, zone=ZoneInfo("UTC"))
+    just_before, this_end = datetime(2026, 3, 1, 5, 59, 59, tzinfo=UTC), datetime(2026, 3, 1, 6, tzinfo=UTC)
+    next_end = this_end + timedelta(days=1)
+    assert opening_before(window, this_end, just_before) == just_before
+    assert opening_before(window, next_end, just_before) == datetime(2026, 3, 1, 22, tzinfo=UTC)
+    assert opening_before(window, next_end + timedelta(days=1), just_before) == datetime(2026, 3, 2, 22, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(("start", "end"), [(6, 6), (24, 6), (-1, 5), (6, 25), (0, 0)])

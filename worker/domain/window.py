@@ -59,6 +59,15 @@ def next_open(window: Window, at: datetime) -> datetime:
     return next(start for start in _starts(window, at) if start > at)
 
 
+def opening_before(window: Window, end: datetime, at: datetime) -> datetime:
+    """The first moment from `at` on in the window that ends at `end`, which is not over yet. To a clock that is behind
+    the one that moved something to the next window, the last one may still be open."""
+    opening = next_open(window, at)
+    while (earlier := window_end_at(window, opening)) < end:
+        opening = next_open(window, earlier)
+    return opening
+
+
 def _starts(window: Window, at: datetime) -> Iterator[datetime]:
     """Openings around `at`, in order; without those of days on which the window falls into a jump."""
     today = at.astimezone(window.zone).date()

@@ -17,7 +17,7 @@ from worker.domain.message import OutboxMessage, OutboxStatus
 from worker.domain.run import Run
 from worker.domain.spread import due_at
 from worker.domain.validation import InvalidMessage
-from worker.domain.window import next_open
+from worker.domain.window import opening_before
 from worker.outbox.refuse import refuse
 from worker.runs.expand import send_interval
 from worker.store.accounts import AccountStore
@@ -70,7 +70,7 @@ class Clear:
         )
 
     async def bring_back(self, run: Run, may_go_on: MayGoOn) -> bool:
-        start = next_open(run.window, self.clock())
+        start = opening_before(run.window, run.window_end_at, self.clock())
         interval = await send_interval(self.accounts, run.account_id)
         send_by = last_moment(run.window_end_at)
 
