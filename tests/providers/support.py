@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from random import Random
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import httpx
 
@@ -138,19 +138,29 @@ Story = Callable[[World], Awaitable[None]]
 
 
 def in_virtual_time(**options: Any) -> Callable[[Story], Callable[[], None]]:
-    def decorate(story: Story) -> Callable[[], None]:
-        async def main() -> None:
-            world = World(**options)
-            try:
-                await story(world)
-            finally:
-                await world.close()
+    return lambda story: told(lambda: World(**options), story)
 
-        def test() -> None:
-            virtual_time.run(main(), seed=1, start=START)
 
-        functools.update_wrapper(test, story)
-        del test.__wrapped__  # type: ignore[attr-defined]  # pytest would ask for a fixture called "world"
-        return test
+class Closed(Protocol):
+    async def close(self) -> None: ...
 
-    return decorate
+
+W = TypeVar("W", bound=Closed)
+
+
+def told(make: Callable[[], W], story: Callable[[W], Awaitable[None]]) -> Callable[[], None]:
+    """The test that tells a story in a world of its own, on virtual time."""
+
+    async def main() -> None:
+        world = make()
+        try:
+            await story(world)
+        finally:
+            await world.close()
+
+    def test() -> None:
+        virtual_time.run(main(), seed=1, start=START)
+
+    functools.update_wrapper(test, story)
+    del test.__wrapped__  # type: ignore[attr-defined]  # pytest would ask for a fixture called "world"
+    return test

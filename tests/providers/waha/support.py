@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
@@ -14,7 +13,7 @@ import httpx
 from emulator import virtual_time
 from emulator.providers.faults import parse_faults
 from emulator.providers.simulator import DEFAULT_SECRET, ProviderSimulator
-from tests.providers.support import LIMIT, NO_JITTER, START, WEBHOOK, Inbox, message
+from tests.providers.support import LIMIT, NO_JITTER, WEBHOOK, Inbox, message, told
 from worker.domain.message import MediaPart, OutboxMessage
 from worker.domain.outcome import ErrorCode, Outcome, Rejected
 from worker.providers.credentials import WEBHOOK_SECRET, Credentials, FixedCredentials
@@ -151,16 +150,4 @@ class World:
 
 
 def in_virtual_time(story: Callable[[World], Awaitable[None]]) -> Callable[[], None]:
-    async def main() -> None:
-        world = World()
-        try:
-            await story(world)
-        finally:
-            await world.close()
-
-    def test() -> None:
-        virtual_time.run(main(), seed=1, start=START)
-
-    functools.update_wrapper(test, story)
-    del test.__wrapped__  # type: ignore[attr-defined]  # pytest would ask for a fixture called "world"
-    return test
+    return told(World, story)
