@@ -22,8 +22,8 @@ from google.cloud import tasks_v2
 from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcAsyncIOTransport
 
 from emulator.functions_host import OUTBOX_TRIGGER
-from emulator.official import OfficialEmulator
-from emulator.processes import ManagedProcess, free_port
+from emulator.official import EmulatorFailed, OfficialEmulator
+from emulator.processes import ManagedProcess, ProcessFailed, free_port
 from emulator.product import INDEXES
 from emulator.providers.simulator import DEFAULT_SECRET
 from emulator.stack import HOST, CannotStart
@@ -47,6 +47,8 @@ OPTIONS = {
     "provider": "--provider-port",
     "page": "--page-port",
 }
+TRIES = 3
+"""How often ports are chosen, where they may be any."""
 RULES = Path(__file__).resolve().parent.parent / "firestore.rules"
 """For browsers, on Google's emulator. Ours has none; and whoever is server-side passes them by."""
 
@@ -149,18 +151,29 @@ class DevStack:
         return {} if named or data is None else {"OUTBOX_MEDIA_DIR": str((data / "media").absolute())}
 
     async def __aenter__(self) -> DevStack:
-        try:
-            self._choose_ports()
-            self._logs = Path(self._exit.enter_context(tempfile.TemporaryDirectory(prefix="outbox-logs-")))
-            await _all_of(self._start_firestore(), *(self.start(name, given) for name, given in self._arguments()))
-            await self._register_trigger()
-            await self._start_page()
-            sweeper = asyncio.create_task(self._sweep())
-            self._exit.callback(sweeper.cancel)
-        except BaseException:
-            await self._stop()
-            raise
+        for left in reversed(range(TRIES)):
+            try:
+                await self._start()
+                break
+            except BaseException as error:
+                await self._stop()
+                if not left or not self._was_taken_meanwhile(error):
+                    raise
         return self
+
+    async def _start(self) -> None:
+        self._choose_ports()
+        self._logs = Path(self._exit.enter_context(tempfile.TemporaryDirectory(prefix="outbox-logs-")))
+        await _all_of(self._start_firestore(), *(self.start(name, given) for name, given in self._arguments()))
+        await self._register_trigger()
+        await self._start_page()
+        sweeper = asyncio.create_task(self._sweep())
+        self._exit.callback(sweeper.cancel)
+
+    def _was_taken_meanwhile(self, error: BaseException) -> bool:
+        """Between our choosing a free port and the process's taking it, somebody else has."""
+        failed = isinstance(error, CannotStart | ProcessFailed | EmulatorFailed)
+        return failed and 0 in self._wanted_ports.values() and ("is taken" in str(error) or "in use" in str(error))
 
     async def __aexit__(self, *exc: object) -> None:
         await self._stop()
@@ -169,9 +182,11 @@ class DevStack:
         for name in ("page", "worker", "functions", "provider", "google"):
             for process in [p for key, p in self.processes.items() if key.startswith(name)]:
                 await process.stop()
+        self.processes.clear()
         await self._exit.aclose()
 
-    def _choose_ports(self) -> None:
+    @property
+    def _wanted_ports(self) -> dict[str, int]:
         wanted = {
             "firestore": self.settings.firestore_port,
             "tasks": self.settings.tasks_port,
@@ -179,11 +194,12 @@ class DevStack:
             "worker": self.settings.worker_port,
             "provider": self.settings.provider_port,
         }
-        if self.settings.page_port is not None:
-            wanted["page"] = self.settings.page_port
+        return wanted if self.settings.page_port is None else wanted | {"page": self.settings.page_port}
+
+    def _choose_ports(self) -> None:
         held = []
         try:
-            for name, port in wanted.items():
+            for name, port in self._wanted_ports.items():
                 listener = socket.socket()
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 held.append(listener)

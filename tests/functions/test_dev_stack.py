@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+from dataclasses import replace
 
 import httpx
 import pytest
 from google.cloud.firestore import AsyncClient
 
 from emulator.dev import PROJECT, DevSettings, DevStack
+from emulator.stack import CannotStart
 from tests.functions.firebase import unsigned_token
 
 WITHIN_SECONDS = 60
+FREE = DevSettings(firestore_port=0, tasks_port=0, functions_port=0, worker_port=0, provider_port=0)
 
 
 async def test_a_message_posted_to_the_local_stack_reaches_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
-    free = DevSettings(firestore_port=0, tasks_port=0, functions_port=0, worker_port=0, provider_port=0)
-    async with DevStack(free) as stack:
+    async with DevStack(FREE) as stack:
         monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", stack.firestore)
         client = AsyncClient(project=PROJECT)
         await client.document("accounts/shop").set({"provider": "simulated", "pace": {"perMinute": 0}})
@@ -36,3 +39,34 @@ async def test_a_message_posted_to_the_local_stack_reaches_the_provider(monkeypa
                     await asyncio.sleep(0.05)
         client.close()
     assert [call["requestId"] for call in calls] == ["request-1"]
+
+
+async def test_a_free_port_that_somebody_takes_before_its_process_does_is_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chosen: list[int] = []
+    choose = DevStack._choose_ports
+    with socket.socket() as somebody:
+
+        def choose_and_lose_one(stack: DevStack) -> None:
+            choose(stack)
+            chosen.append(stack.ports["tasks"])
+            if len(chosen) == 1:
+                somebody.bind(("127.0.0.1", chosen[0]))
+                somebody.listen()
+
+        monkeypatch.setattr(DevStack, "_choose_ports", choose_and_lose_one)
+        async with DevStack(FREE) as stack:
+            assert len(chosen) == 2
+            assert stack.tasks == f"127.0.0.1:{chosen[1]}"
+            assert all(process.is_running for process in stack.processes.values())
+
+
+async def test_a_port_that_was_asked_for_and_is_taken_is_an_error_that_names_its_option() -> None:
+    with socket.socket() as somebody:
+        somebody.bind(("127.0.0.1", 0))
+        somebody.listen()
+        port = somebody.getsockname()[1]
+        with pytest.raises(CannotStart, match=f"port {port} on 127.0.0.1 is taken; choose another with --worker-port"):
+            async with DevStack(replace(FREE, worker_port=port)):
+                pytest.fail("it started on a port that is taken")

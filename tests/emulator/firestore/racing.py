@@ -21,7 +21,7 @@ from grpc import aio
 from emulator.firestore.transaction import Concurrency
 from tests.conformance.backends import CHANNEL_OPTIONS, Backend, Place, Refused
 from tests.conformance.wire import REQUESTS, Proto, TransactionOptions, delete, fields_of, query, set_, stamp, where
-from tests.emulator.firestore.serializability import Committed, Doc, State, serial_order
+from tests.emulator.firestore.serializability import Committed, Doc, NotSerializable, State, serial_order
 
 CLIENTS = 8
 DOCUMENTS = tuple(f"c/{number}" for number in range(20))
@@ -61,9 +61,12 @@ async def race(places: list[Place], run: Run) -> None:
     initial: State = {path: Doc(next(run.versions), random.randrange(GROUPS)) for path in DOCUMENTS[::2]}
     await first.seed({path: doc._asdict() for path, doc in initial.items()})
     clients = [Client(number, Backend(place, first.project), run) for number, place in enumerate(places)]
-    async with asyncio.TaskGroup() as group:
-        for client in clients:
-            group.create_task(client.work())
+    try:
+        async with asyncio.TaskGroup() as group:
+            for client in clients:
+                group.create_task(client.work())
+    except* NotSerializable as seen:
+        raise NotSerializable(str(seen.exceptions[0])) from seen
     serial_order(initial, run.history)
 
 
@@ -216,7 +219,8 @@ class _Notes:
         self._same(self.counted, group, answer.result.aggregate_fields["n"].integer_value)
 
     def _same(self, notes: dict[Key, Item], key: Key, item: Item) -> None:
-        assert notes.setdefault(key, item) == item, f"{self.name} read {key} twice and saw {notes[key]}, then {item}"
+        if notes.setdefault(key, item) != item:
+            raise NotSerializable(f"{self.name} read {key} twice and saw {notes[key]}, then {item}")
 
     def puts(self, path: str, doc: Doc, *, create: bool) -> Proto:
         self.wrote[path] = doc
