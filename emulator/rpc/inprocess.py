@@ -130,7 +130,7 @@ class _UnaryUnary(_Bound, aio.UnaryUnaryMultiCallable):
 
             return self.response(await _translated(self.path, self.wire(self.path, carry)))
 
-        return _Outcome(asyncio.ensure_future(_within(timeout, run())))
+        return _Outcome(asyncio.ensure_future(_within(timeout, run)))
 
 
 class _UnaryStream(_Bound, aio.UnaryStreamMultiCallable):
@@ -302,10 +302,10 @@ async def _translated(path: str, work: Awaitable[Message]) -> Message:
         raise _status(refusal.code, refusal.message) from None
 
 
-async def _within(seconds: float | None, work: Awaitable[Any]) -> Any:
+async def _within(seconds: float | None, work: Callable[[], Awaitable[Any]]) -> Any:
     try:
         async with asyncio.timeout(seconds):
-            return await work
+            return await work()
     except TimeoutError:
         raise _status(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded") from None
 
