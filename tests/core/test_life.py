@@ -10,7 +10,7 @@ import pytest
 
 from emulator.providers.core import Account
 from emulator.providers.faults import NO_FAULTS, Faults
-from tests.core.support import Calm, simulate
+from tests.core.support import Calm, Meter, simulate
 from worker.outbox.claim import Candidates
 from worker.outbox.trigger import lane_of
 from worker.settings import Settings
@@ -451,7 +451,7 @@ def test_a_message_that_a_hold_waits_for_is_a_candidate_also_as_the_last_of_its_
         await asyncio.sleep(1)
         await calm.send("waited-for")
         candidates = Candidates(calm.world.client.system.messages, lane_of("shop"), page=2)
-        await candidates.read_more(calm.world.clock(), ())
+        await candidates.read_more(calm.world.clock(), calm.world.clock(), ())
         assert _ids(candidates) == ["behind-it"], "the last of a page waits for the next page"
         await candidates.read_named(["waited-for"], ())
         assert _ids(candidates) == ["behind-it", "waited-for"]
@@ -460,6 +460,44 @@ def test_a_message_that_a_hold_waits_for_is_a_candidate_also_as_the_last_of_its_
         return [one.request_id for one in candidates.in_order()]
 
     simulate(body)
+
+
+def test_a_worker_whose_clock_is_ahead_reads_no_further_than_the_database_is() -> None:
+    """Its next page begins where the last one ended: what is written meanwhile would fall before that, and be overtaken
+    by what is written later."""
+
+    async def body(calm: Calm) -> None:
+        await calm.account(concurrency=5)
+        calm.world.provider.faults = Faults(latencyMs=8_000)
+        await calm.send("request-slow", to="+491")
+        await calm.until(lambda: bool(calm.order_of_calls()))
+        calm.world.provider.faults = Faults()
+        scheduled = calm.world.clock() + timedelta(seconds=2)
+        await calm.send("request-scheduled", to="+492", send_at=scheduled)
+        await asyncio.sleep(1)  # the worker looks for new documents meanwhile
+        await calm.send("request-first", to="+493")
+        await asyncio.sleep(1)
+        await calm.send("request-second", to="+493")
+        await calm.until(lambda: len(calm.order_of_calls()) == 4, within=timedelta(seconds=5))
+        to_one = [name for name in calm.order_of_calls() if name in ("request-first", "request-second")]
+        assert to_one == ["request-first", "request-second"]
+        assert calm.sent_at("request-scheduled") >= calm.seconds(scheduled), "nor before its time"
+
+    simulate(body, workers=1, draw_skew=lambda: timedelta(seconds=5))
+
+
+def test_what_has_come_only_by_a_clock_that_is_ahead_is_waited_for_at_a_small_cost() -> None:
+    async def body(calm: Calm) -> int:
+        await calm.account()
+        scheduled = calm.world.clock() + timedelta(seconds=4)
+        await calm.send("request-now", to="+491")
+        await calm.send("request-scheduled", to="+492", send_at=scheduled)
+        meter = Meter(calm)
+        await calm.until(lambda: len(calm.order_of_calls()) == 2, within=timedelta(seconds=10))
+        assert 0 <= calm.sent_at("request-scheduled") - calm.seconds(scheduled) < 1
+        return meter.reads + meter.writes
+
+    assert simulate(body, workers=1, draw_skew=lambda: timedelta(seconds=5)) < 40
 
 
 def test_a_message_that_comes_while_a_slow_call_is_in_flight_does_not_wait_for_it() -> None:

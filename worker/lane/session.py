@@ -53,6 +53,7 @@ class Session:
         self.changed = asyncio.Event()
         """Set whenever something happened that a waiting handler should look at."""
         self._stored = stored
+        self._heard = _Heard(stored)
         self._lanes = lanes
         self._clock = clock
         self._quantum = quantum
@@ -102,7 +103,7 @@ class Session:
                     raise LaneLost(self.ref)
                 written = await self._lanes.write(self.ref, change(self.lane), self._stored)
                 if written is not None:
-                    self._stored = written
+                    self._store(written)
                     return
                 await self._read_again()
 
@@ -115,7 +116,15 @@ class Session:
             log.lane_lost(self.ref, self.hold.fence)
             metrics.lease_lost()
             raise LaneLost(self.ref)
+        self._store(stored)
+
+    def _store(self, stored: StoredLane) -> None:
         self._stored = stored
+        self._heard = max(self._heard, _Heard(stored), key=_Heard.time)
+
+    def database_time(self) -> datetime:
+        """At least so late is it for the database, whatever our clock says."""
+        return self._heard.time()
 
     # --- renewal
 
@@ -161,6 +170,17 @@ class Session:
                     async with asyncio.timeout(self.next_wait(until)):
                         await self.changed.wait()
         self.changed.clear()
+
+
+class _Heard:
+    """A time that the database told, and when we heard it."""
+
+    def __init__(self, stored: StoredLane) -> None:
+        self._told = stored.written_at
+        self._at = _loop_time()
+
+    def time(self) -> datetime:
+        return self._told + timedelta(seconds=_loop_time() - self._at)
 
 
 def _loop_time() -> float:

@@ -32,9 +32,11 @@ class Candidates:
         self._gone: set[str] = set()
         """Looked for by their id, and not there to be claimed."""
         self.exhausted = False
-        """Everything that was due by `read_until` is here."""
-        self.read_until: datetime | None = None
-        """The time of the last page."""
+        """Everything that was due by `due_by` is here."""
+        self.read_at: datetime | None = None
+        """When the last page was read."""
+        self.due_by: datetime | None = None
+        """How far its query went."""
         self._ordered: list[OutboxMessage | InvalidMessage] | None = None
         """What `in_order` gave last, if it still holds."""
 
@@ -64,16 +66,19 @@ class Candidates:
         self._ordered = None
         self.exhausted = False
 
-    async def read_more(self, now: datetime, skip: Collection[str]) -> int:
+    async def read_more(self, now: datetime, due_by: datetime, skip: Collection[str]) -> int:
         """The next page, without what is in flight (its documents may still be queued as the query sees them). How
-        many documents it had."""
-        found = await self._messages.due(self._ref.key, now, self._page, self._last)
+        many documents it had.
+
+        `due_by` is not beyond the database's time. The next page begins where this one ended, and a time that a server
+        sets may then no longer fall before that."""
+        found = await self._messages.due(self._ref.key, due_by, self._page, self._last)
         self._ordered = None
         for stored in found:
             if stored.request_id not in skip:
                 self._kept[stored.request_id] = stored
         self.exhausted = len(found) < self._page
-        self.read_until = now
+        self.read_at, self.due_by = now, due_by
         if found:
             # A malformed document has no place in the order to go on from; the page is then read anew from its start.
             self._last = found[-1] if isinstance(found[-1].message, OutboxMessage) else None

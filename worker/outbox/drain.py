@@ -56,6 +56,7 @@ ACCOUNT_FRESH = timedelta(seconds=15)
 UNUSABLE_RETRY = timedelta(minutes=10)
 FIRST_LOOK, LONGEST_LOOK = timedelta(milliseconds=150), timedelta(seconds=2)
 """Between two looks for new documents while calls are in flight; twice as long after each that found none."""
+NO_TIME = timedelta(0)
 LEAST_WAIT = timedelta(milliseconds=20)
 """Between two looks at the same documents when nothing is in flight."""
 
@@ -171,11 +172,16 @@ class Drain:
         return More()
 
     async def _read_more(self, now: datetime) -> None:
-        is_first = self._candidates.read_until is None
-        found = await self._candidates.read_more(now, self._claimed_ids())
+        is_first = self._candidates.read_at is None
+        found = await self._candidates.read_more(now, self._due_by(now), self._claimed_ids())
         self._look_pause = FIRST_LOOK if found else min(2 * self._look_pause, LONGEST_LOOK)
         if found or is_first:
             await self._settle_abandoned()
+
+    def _due_by(self, now: datetime) -> datetime:
+        """What has come by our clock and by the database's. Ours may be ahead, and so may the clock of whoever set a
+        time."""
+        return min(now, self._session.database_time())
 
     def _could_use_more(self, planned: Plan) -> bool:
         return planned.wanted > 0 or not self._candidates.in_order()
@@ -184,8 +190,8 @@ class Drain:
         """If more could start meanwhile, new documents are looked for: a wake only leaves a mark on the lane, and a
         provider may take its time."""
         times = [planned.next_at] if planned.next_at is not None and planned.next_at > now else []
-        if planned.wanted > 0 and self._candidates.read_until is not None:
-            look_at = self._candidates.read_until + self._look_pause
+        if planned.wanted > 0 and self._candidates.read_at is not None:
+            look_at = self._candidates.read_at + self._look_pause
             if look_at <= now:
                 self._candidates.look_again()
                 return
@@ -234,10 +240,11 @@ class Drain:
 
     async def _rest(self, planned: Plan, now: datetime) -> Work | None:
         """Nothing can go soon. When is the next time that something can? None: it came while we were at work."""
-        read_until = self._candidates.read_until or now
-        later = await self._outbox.messages.next_due(self._account.account_id, read_until)
+        later = await self._outbox.messages.next_due(self._account.account_id, self._candidates.due_by or now)
         has_come = later is not None and later.at <= now
-        if has_come and self._candidates.exhausted and self._could_use_more(planned):
+        if later is not None and has_come and self._candidates.exhausted and self._could_use_more(planned):
+            if (early := later.at - self._due_by(now)) > NO_TIME:  # our clock is ahead
+                await self._session.wait(now + min(early, LONGEST_LOOK))
             self._candidates.look_again()
             return None
         for run_id in sorted(self._runs - {None if later is None else later.run_id}):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from worker.domain.lane import Lane, LaneState, ThreadHold
@@ -21,6 +21,13 @@ class StoredLane:
     lane: Lane
     version: Version | None
     """None: there is no document yet."""
+
+    @property
+    def written_at(self) -> datetime:
+        """By the database's clock."""
+        assert self.version is not None, "it is stored"
+        seconds, nanos = self.version
+        return datetime.fromtimestamp(seconds, UTC) + timedelta(microseconds=nanos // 1000)
 
 
 @dataclass(frozen=True, slots=True)
