@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,10 +16,10 @@ from worker.domain.message import OutboxStatus
 from worker.domain.reminder import ReminderStatus
 from worker.domain.run import Command, run_id_of
 from worker.runs.control import NotTaken, Taken
-from worker.runs.expand import Expand
+from worker.runs.expand import Expand, in_the_queue
 from worker.runs.fire import lane_of
 from worker.store import paths
-from worker.store.gateway import WriteOp, update
+from worker.store.gateway import SERVER_TIME, WriteOp, update
 from worker.store.messages import MessageStore
 from worker.store.runs import StoredRun
 
@@ -312,3 +312,30 @@ def test_a_page_whose_answer_is_lost_is_made_once_and_the_lane_is_told(monkeypat
 
     monkeypatch.setattr(Expand, "_commit", deaf)
     simulate(body, sweeps=False)
+
+
+@pytest.mark.parametrize("skew", [-2, 0, 2])
+@pytest.mark.parametrize("per_minute", [0, 40, 600])
+def test_no_message_of_a_run_is_due_before_it_is_written(skew: int, per_minute: int) -> None:
+    """A lane that has read up to its present would not see it, and send what people write later first."""
+
+    async def body(calm: Calm) -> None:
+        await calm.account(pace={"perMinute": per_minute})
+        await remind(calm, targets=700)  # three pages
+        await calm.until(lambda: bool(runs(calm)) and only_run(calm).get("expanded") is True)
+        first: dict[str, tuple[datetime, datetime]] = {}
+        for seen in calm.world.truth.changes:
+            if seen.path.startswith("outbox/") and seen.data is not None:
+                first.setdefault(seen.path, (seen.data["nextAttemptAt"], seen.at))
+        assert len(first) == 700
+        early = {path: due - at for path, (due, at) in first.items() if due <= at - timedelta(milliseconds=1)}
+        assert not early
+
+    simulate(body, draw_skew=lambda: timedelta(seconds=skew))
+
+
+def test_what_is_written_before_its_run_starts_is_not_due_before_the_start() -> None:
+    start = START + timedelta(seconds=3)
+    assert in_the_queue(start, start, now=START) >= start
+    assert in_the_queue(start + timedelta(minutes=1), start, now=START) == start + timedelta(minutes=1)
+    assert in_the_queue(start, start, now=start) is SERVER_TIME

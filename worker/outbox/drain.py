@@ -56,7 +56,7 @@ ACCOUNT_FRESH = timedelta(seconds=15)
 UNUSABLE_RETRY = timedelta(minutes=10)
 FIRST_LOOK, LONGEST_LOOK = timedelta(milliseconds=150), timedelta(seconds=2)
 """Between two looks for new documents while calls are in flight; twice as long after each that found none."""
-NO_TIME = timedelta(0)
+NO_TIME, JUST_BEFORE = timedelta(0), timedelta(microseconds=1)
 LEAST_WAIT = timedelta(milliseconds=20)
 """Between two looks at the same documents when nothing is in flight."""
 
@@ -179,9 +179,10 @@ class Drain:
             await self._settle_abandoned()
 
     def _due_by(self, now: datetime) -> datetime:
-        """What has come by our clock and by the database's. Ours may be ahead, and so may the clock of whoever set a
-        time."""
-        return min(now, self._session.database_time())
+        """What has come by our clock, and is over by the database's. Ours may be ahead, and so may the clock of whoever
+        set a time. The times that the database sets are whole milliseconds, and the present one is not over."""
+        present = self._session.database_time()
+        return min(now, present.replace(microsecond=present.microsecond // 1000 * 1000) - JUST_BEFORE)
 
     def _could_use_more(self, planned: Plan) -> bool:
         return planned.wanted > 0 or not self._candidates.in_order()

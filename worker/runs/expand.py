@@ -31,6 +31,8 @@ MOST = 300
 """Documents in one commit."""
 MOST_BYTES = 2_000_000
 """Of one commit, roughly. Google's emulator takes 4 MiB, production 10."""
+COMMITTED_WITHIN = timedelta(seconds=15)
+"""A call of the database's ends within ten seconds, and two clocks differ by five at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class Expand:
         start = run.started_at or _start(run, now)
         interval = await send_interval(self.accounts, run.account_id)
         documents = [
-            _document(run, request_id, target, due_at(run.total + place, start, interval))
+            _document(run, request_id, target, in_the_queue(due_at(run.total + place, start, interval), start, now))
             for place, (request_id, target) in enumerate(new.items())
         ]
         fields: dict[str, Any] = {
@@ -143,7 +145,16 @@ def page_size(run: Run) -> int:
     return max(1, min(MOST, MOST_BYTES // one))
 
 
-def _document(run: Run, request_id: str, target: Target, due: datetime) -> WriteOp:
+def in_the_queue(due: datetime, start: datetime, now: datetime) -> Any:
+    """The time to write for what is due then: none that is over when it is written. A lane that has read up to its
+    present would not see it, and send what people wrote later first. If it may be over by then, it is the time of the
+    commit; but not before the run starts."""
+    if due > now + COMMITTED_WITHIN:
+        return due
+    return SERVER_TIME if start <= now else now + COMMITTED_WITHIN
+
+
+def _document(run: Run, request_id: str, target: Target, due: Any) -> WriteOp:
     fields: dict[str, Any] = {
         "requestId": request_id,
         "accountId": run.account_id,
