@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -15,7 +16,8 @@ from worker.outbox.claim import Candidates
 from worker.outbox.trigger import lane_of
 from worker.settings import Settings
 from worker.store import paths
-from worker.store.gateway import update
+from worker.store.gateway import Committed, Conflict, WriteOp, update
+from worker.store.messages import MessageStore
 
 
 async def cancel(calm: Calm, request_id: str) -> None:
@@ -382,6 +384,44 @@ def test_a_claim_that_arrives_after_its_lane_was_taken_over_is_settled_before_an
         await calm.until(lambda: calm.statuses()["sent"] == 2, within=timedelta(minutes=3))
         assert calm.order_of_calls() == ["request-1", "behind-it"]
 
+    simulate(body, workers=1)
+
+
+def test_what_a_takeover_puts_back_goes_first_also_if_the_answer_to_its_write_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The message was in flight when its worker died, and its thread already waited for it from an earlier attempt."""
+    real = MessageStore.write
+    crashed = False
+    unanswered: list[str] = []
+
+    async def deaf(store: MessageStore, writes: Sequence[WriteOp]) -> Committed | Conflict:
+        result = await real(store, writes)
+        if unanswered or not crashed or not isinstance(result, Committed):
+            return result
+        unanswered.append(writes[0].path)
+        await asyncio.sleep(20)  # by then the hold has elapsed
+        return Conflict(maybe_ours=True)
+
+    async def body(calm: Calm) -> None:
+        nonlocal crashed
+        await calm.account(provider="simulated-idempotent", onUncertain="resend")
+        calm.world.provider.faults = Faults(throttleRate=1.0, throttleScope="recipient", retryAfterSeconds=1)
+        await calm.send("request-1")
+        await calm.send("behind-it")
+        await calm.until(lambda: bool(calm.order_of_calls()))
+        await calm.until(lambda: bool(calm.lane().get("holds")))
+        calm.world.provider.faults = Faults(latencyMs=9000, receiptLossRate=1.0)
+        await calm.until(lambda: calm.order_of_calls() == ["request-1"] * 2)
+        calm.world.crash(calm.world.workers, 0)
+        crashed = True
+        calm.world.provider.faults = Faults()
+        await calm.until(lambda: calm.statuses()["sent"] == 2, within=timedelta(minutes=4))
+        assert unanswered == ["outbox/request-1"]
+        assert calm.order_of_calls()[-1] == "behind-it"
+        assert "behind-it" not in calm.order_of_calls()[:-1]
+
+    monkeypatch.setattr(MessageStore, "write", deaf)
     simulate(body, workers=1)
 
 

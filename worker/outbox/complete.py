@@ -62,7 +62,7 @@ class Completer:
         """threadId -> the message that the thread need not wait for any longer."""
 
     async def complete(self, claim: Stored, verdict: Verdict) -> Stored | None:
-        """The document as it is afterwards; None if somebody else settled it."""
+        """The document as it is afterwards, or as somebody else put it back in the queue; None if it was settled."""
         ended = _Ended(claim, verdict, asyncio.get_running_loop().create_future())
         self._ended.append(ended)
         if self._writer is None:
@@ -160,10 +160,11 @@ class Completer:
                 again = replace(ended, verdict=replace(ended.verdict, message=decision.message))
                 self._written(again, replace(found[0], version=result.versions[0]))
                 return
-        metrics.attempt("settled")  # by its receipt, or by whoever took over
+        metrics.attempt("settled")  # by its receipt, or by whoever took over; or by our own write, unanswered
         self._let_go(ended)
+        is_queued = isinstance(current, OutboxMessage) and current.status is OutboxStatus.QUEUED
         if not ended.written.done():
-            ended.written.set_result(None)
+            ended.written.set_result(found[0] if is_queued else None)
 
     def _let_go(self, ended: _Ended) -> None:
         if thread_held_until(ended.verdict) is None:
