@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+from emulator.processes import free_port
 from tests.emulator.process import EmulatorProcess, emulator_process
 
 
@@ -18,17 +19,13 @@ class Mortal:
         self._data = data
         self._processes = processes
         self._running: EmulatorProcess | None = None
-        self.address = "127.0.0.1:0"
-
-    @property
-    def _port(self) -> str:
-        return self.address.rpartition(":")[2]
+        self._port = free_port()
+        """One that nobody is given meanwhile, when it is dead."""
+        self.address = f"127.0.0.1:{self._port}"
 
     async def start(self) -> None:
-        """At the first time on a free port, and from then on at that one."""
         options = ("--data", str(self._data), f"--firestore-port={self._port}")
         self._running = await self._processes.enter_async_context(emulator_process(*options))
-        self.address = self._running.firestore
 
     async def kill(self) -> None:
         """kill -9"""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import socket
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -18,6 +17,7 @@ from grpc import aio
 
 from emulator import virtual_time
 from emulator.database import DatabaseUnusable
+from emulator.processes import free_port
 from emulator.tasks.emulator import DATABASE_FILE, TasksEmulator
 from tests.emulator.tasks import serve
 from tests.emulator.tasks.support import LOCATION, QUEUE, START, Worker, World, client_over, http_task, worker
@@ -184,7 +184,7 @@ async def one_round(
 @pytest.mark.timeout(60 + ROUNDS * 10)
 async def test_every_acknowledged_task_is_dispatched_whenever_the_server_is_killed(tmp_path: Path) -> None:
     rng = random.Random(20300101)
-    port = _free_port()
+    port = free_port()
     acknowledged = Acknowledged()
     async with worker() as it:
         it.answer = lambda heard: 200 if rng.random() > 0.1 else 500
@@ -198,10 +198,3 @@ async def test_every_acknowledged_task_is_dispatched_whenever_the_server_is_kill
             process.kill()
             await process.wait()
     assert acknowledged.names <= {one.task for one in it.heard}
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
