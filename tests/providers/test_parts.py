@@ -164,6 +164,22 @@ def test_no_part_is_begun_in_the_second_half_of_the_limit() -> None:
     assert LIMIT / 2 <= adapter.sent[1].limit <= LIMIT - timedelta(seconds=6)
 
 
+def test_no_part_is_begun_when_the_machine_stood_still_in_the_pause_before_it() -> None:
+    """By then its window may have closed, or another worker have taken over."""
+    adapter = Adapter()
+
+    async def stands_still(seconds: float) -> None:
+        await asyncio.sleep(30 if len(adapter.sent) == 2 else seconds)
+
+    async def story() -> Outcome:
+        sender = PartSender(jitter=PartJitter(), random=Random(1), sleep=stands_still)
+        return await sender.send(message(parts=THREE), "any", profile(), adapter, limit=LIMIT)
+
+    outcome = virtual_time.run(story(), seed=1, start=START)
+    assert isinstance(outcome, Postponed)
+    assert (outcome.parts_sent, len(adapter.sent)) == (2, 2)
+
+
 @pytest.mark.parametrize(("shortest", "longest"), [(-1, 0), (2, 1)])
 def test_a_jitter_that_is_no_range_is_refused(shortest: int, longest: int) -> None:
     with pytest.raises(ValueError, match="no range"):

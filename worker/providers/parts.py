@@ -127,6 +127,8 @@ class PartSender:
                 if ends - clock() - pause < limit.total_seconds() / 2:
                     return _out_of_time(index, len(message.parts), accepted)
                 await self._sleep(pause)
+                if ends - clock() < limit.total_seconds() / 2:  # the machine stood still meanwhile
+                    return _out_of_time(index, len(message.parts), accepted)
             one = _one_part(message, index, timedelta(seconds=ends - clock()))
             outcome = await self._send_one(one, _Asked(provider, profile, send_part, upload), ends)
             match outcome:
