@@ -160,13 +160,19 @@ async def test_a_form_is_refused_with_what_to_send_instead(
     http: httpx.AsyncClient, grpc_place: Place, official_place: Place
 ) -> None:
     """It is what `curl -d` sends."""
-    answers = []
-    for place in (official_place, grpc_place):
+
+    async def post(place: Place) -> httpx.Response:
         url = f"http://{place.address}/v1/projects/p-{secrets.token_hex(6)}/databases/(default)/documents:commit"
         form = {"content-type": "application/x-www-form-urlencoded"}
-        answers.append(await http.post(url, content='{"writes": []}', headers=form))
-    assert [answer.status_code for answer in answers] == [404, 400]
-    assert "content-type: application/json" in answers[1].json()["error"]["message"]
+        return await http.post(url, content='{"writes": []}', headers=form)
+
+    try:
+        of_googles = await post(official_place)
+    except httpx.RemoteProtocolError:  # it reads no body that it has no use for, and may close before it is told
+        of_googles = await post(official_place)
+    ours = await post(grpc_place)
+    assert (of_googles.status_code, ours.status_code) == (404, 400)
+    assert "content-type: application/json" in ours.json()["error"]["message"]
 
 
 # --- what is the same, and is no body
