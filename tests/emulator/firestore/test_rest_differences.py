@@ -168,7 +168,7 @@ async def test_a_form_is_refused_with_what_to_send_instead(
 
     try:
         of_googles = await post(official_place)
-    except httpx.RemoteProtocolError:  # it reads no body that it has no use for, and may close before it is told
+    except httpx.RemoteProtocolError:  # once a server closed without an answer, not seen which: ours is not asked again
         of_googles = await post(official_place)
     ours = await post(grpc_place)
     assert (of_googles.status_code, ours.status_code) == (404, 400)
