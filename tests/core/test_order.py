@@ -11,11 +11,12 @@ import pytest
 
 from emulator.providers.faults import Faults
 from tests.core.support import Calm, Meter, simulate
+from worker.domain.message import OutboxMessage
 from worker.outbox.claim import Candidates
 from worker.outbox.trigger import lane_of
 from worker.settings import Settings
 from worker.store.gateway import Committed, Conflict, WriteOp
-from worker.store.messages import MessageStore
+from worker.store.messages import MessageStore, Page
 
 
 @pytest.mark.parametrize(("provider", "status"), [("simulated-idempotent", "sent"), ("simulated-mute", "uncertain")])
@@ -63,35 +64,70 @@ def test_a_worker_that_stalls_between_claim_and_call_makes_no_call_when_it_goes_
     simulate(body, workers=1)
 
 
+async def claimed_late(calm: Calm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker dies, and its claim of the first of two messages arrives when the lane is nobody's any more. Then the
+    lane is woken."""
+    network = calm.world.network
+    there = network._there
+    held: list[str] = []
+    arrives = asyncio.Event()
+
+    async def slow(path: str, carry: Any, luck: Any) -> Any:
+        lane = calm.world.truth.latest().get("lanes/outbox:shop", {})
+        if path.endswith("/Commit") and lane.get("state") == "running" and not held:
+            held.append(path)
+            await arrives.wait()
+        return await there(path, carry, luck)
+
+    monkeypatch.setattr(network, "_there", slow)
+    await calm.send("request-1")
+    await calm.send("behind-it")
+    await calm.until(lambda: bool(held))
+    calm.world.crash(calm.world.workers, 0)
+    await calm.change_account(status="paused")
+    await calm.until(lambda: calm.lane()["state"] == "idle", within=timedelta(minutes=3))
+    arrives.set()
+    await calm.until(lambda: calm.status("request-1") == "sending")
+    await calm.change_account(status="active")
+    await calm.world.client.system.waker.wake(lane_of("shop"))
+
+
 def test_a_claim_that_arrives_after_its_lane_was_taken_over_is_settled_before_anything_overtakes_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def body(calm: Calm) -> None:
         await calm.account(provider="simulated-idempotent")
-        network = calm.world.network
-        there = network._there
-        held: list[str] = []
-        arrives = asyncio.Event()
-
-        async def slow(path: str, carry: Any, luck: Any) -> Any:
-            lane = calm.world.truth.latest().get("lanes/outbox:shop", {})
-            if path.endswith("/Commit") and lane.get("state") == "running" and not held:
-                held.append(path)
-                await arrives.wait()
-            return await there(path, carry, luck)
-
-        monkeypatch.setattr(network, "_there", slow)
-        await calm.send("request-1")
-        await calm.send("behind-it")
-        await calm.until(lambda: bool(held))
-        calm.world.crash(calm.world.workers, 0)
-        await calm.change_account(status="paused")
-        await calm.until(lambda: calm.lane()["state"] == "idle", within=timedelta(minutes=3))
-        arrives.set()
-        await calm.until(lambda: calm.status("request-1") == "sending")
-        await calm.change_account(status="active")
-        await calm.world.client.system.waker.wake(lane_of("shop"))
+        await claimed_late(calm, monkeypatch)
         await calm.until(lambda: calm.statuses()["sent"] == 2, within=timedelta(minutes=3))
+        assert calm.order_of_calls() == ["request-1", "behind-it"]
+
+    simulate(body, workers=1)
+
+
+@pytest.mark.parametrize("provider", ["simulated-idempotent", "simulated-mute"])
+def test_a_late_claim_that_is_given_back_just_after_a_page_was_read_is_not_overtaken(
+    monkeypatch: pytest.MonkeyPatch, provider: str
+) -> None:
+    """The page does not have the message, for it was in flight; and when the lane looks for what is in flight, it is
+    queued again."""
+    real = MessageStore.due
+    given_back: list[str] = []
+
+    async def then_given_back(store: MessageStore, *args: Any) -> Page:
+        page = await real(store, *args)
+        for stored in await store.get(["request-1"]):
+            if stored.status == "sending" and not given_back:
+                assert isinstance(stored.message, OutboxMessage)
+                given_back.append(stored.request_id)
+                await store.end(stored, stored.message.unclaimed())
+        return page
+
+    async def body(calm: Calm) -> None:
+        await calm.account(provider=provider)
+        await claimed_late(calm, monkeypatch)
+        monkeypatch.setattr(MessageStore, "due", then_given_back)
+        await calm.until(lambda: calm.statuses()["sent"] == 2, within=timedelta(minutes=3))
+        assert given_back == ["request-1"]
         assert calm.order_of_calls() == ["request-1", "behind-it"]
 
     simulate(body, workers=1)

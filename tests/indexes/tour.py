@@ -53,7 +53,7 @@ async def _many_receipts(system: System) -> None:
 OURS: dict[str, Callable[[System], Awaitable[Any]]] = {
     "worker/store/messages.py due": lambda system: system.messages.due("shop", NOW, 10),
     "worker/store/messages.py next_due": lambda system: system.messages.next_due("shop", NOW),
-    "worker/store/messages.py abandoned": lambda system: system.messages.abandoned("shop", NOW),
+    "worker/store/messages.py abandoned": lambda system: system.messages.abandoned("shop", NOW, system.clock()),
     "worker/store/messages.py accounts_with_abandoned": lambda system: system.messages.accounts_with_abandoned(NOW),
     "worker/store/messages.py cancel_requested": lambda system: system.messages.cancel_requested(),
     "worker/store/messages.py next_account_due": lambda system: system.messages.next_account_due(NOW, "a"),

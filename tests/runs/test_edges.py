@@ -334,8 +334,36 @@ def test_no_message_of_a_run_is_due_before_it_is_written(skew: int, per_minute: 
     simulate(body, draw_skew=lambda: timedelta(seconds=skew))
 
 
+@pytest.mark.parametrize("skew", [-2, 0, 2])
+@pytest.mark.parametrize("per_minute", [0, 60])
+def test_no_message_of_a_run_that_goes_on_is_due_before_it_is_brought_back(skew: int, per_minute: int) -> None:
+    async def body(calm: Calm) -> None:
+        await calm.account(pace={"perMinute": per_minute})
+        calm.world.provider.faults = Faults(latencyMs=2_000)
+        await remind(calm, targets=700)
+        await calm.until(lambda: bool(runs(calm)) and only_run(calm).get("expanded") is True)
+        await ask(calm, Command.PAUSE)
+        await calm.until(lambda: only_run(calm)["status"] == "paused")
+        now = calm.world.truth.latest()
+        waiting = {path for path in now if path.startswith("outbox/") and now[path]["status"] == "queued"}
+        assert len(waiting) > 100
+        seen = len(calm.world.truth.changes)
+        await ask(calm, Command.RESUME)
+        await calm.until(lambda: "requested" not in only_run(calm))
+        back: dict[str, tuple[datetime, datetime]] = {}
+        for change in calm.world.truth.changes[seen:]:
+            if change.path in waiting and change.data is not None:
+                back.setdefault(change.path, (change.data["nextAttemptAt"], change.at))
+        assert back.keys() == waiting
+        assert not {path: due - at for path, (due, at) in back.items() if due <= at - timedelta(milliseconds=1)}
+
+    simulate(body, draw_skew=lambda: timedelta(seconds=skew))
+
+
 def test_what_is_written_before_its_run_starts_is_not_due_before_the_start() -> None:
     start = START + timedelta(seconds=3)
-    assert in_the_queue(start, start, now=START) >= start
+    early = in_the_queue(start, start, now=START)
+    assert isinstance(early, datetime)
+    assert early >= start
     assert in_the_queue(start + timedelta(minutes=1), start, now=START) == start + timedelta(minutes=1)
     assert in_the_queue(start, start, now=start) is SERVER_TIME

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from typing import Annotated, Any
 
 import typer
@@ -19,7 +20,7 @@ from worker.outbox.enqueue import Differs, Enqueued, NewMessage, Refused
 from worker.outbox.trigger import lane_of
 from worker.store import paths
 from worker.store.gateway import DELETE, Conflict, Find, update
-from worker.store.messages import Stored, completion
+from worker.store.messages import DUE_AT_COMMIT, Stored, completion
 from worker.wiring import System
 
 RequestId = Annotated[str, typer.Argument(metavar="ID", help="The requestId of a message.")]
@@ -220,8 +221,8 @@ async def _redrive_one(system: System, stored: Stored) -> bool:
     message = stored.message
     if not isinstance(message, OutboxMessage) or message.status not in (OutboxStatus.FAILED, OutboxStatus.UNCERTAIN):
         return False
-    now: datetime = system.clock()
-    writes = completion(stored, message.redriven(at=now))
+    again, *shown = completion(stored, message.redriven(at=system.clock()))
+    writes = [replace(again, fields={**again.fields, **DUE_AT_COMMIT}), *shown]
     writes.append(update(paths.message(message.thread_id, message.request_id), _QUEUED_AGAIN, version=None))
     return not isinstance(await system.messages.write(writes), Conflict)
 

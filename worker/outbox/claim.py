@@ -37,6 +37,8 @@ class Candidates:
         """When the last page was read."""
         self.due_by: datetime | None = None
         """How far its query went."""
+        self.moment: datetime | None = None
+        """Of which the last page is true, by the database."""
         self._ordered: list[OutboxMessage | InvalidMessage] | None = None
         """What `in_order` gave last, if it still holds."""
 
@@ -72,13 +74,14 @@ class Candidates:
 
         `due_by` is not beyond the database's time. The next page begins where this one ended, and a time that a server
         sets may then no longer fall before that."""
-        found = await self._messages.due(self._ref.key, due_by, self._page, self._last)
+        page = await self._messages.due(self._ref.key, due_by, self._page, self._last)
+        found = page.documents
         self._ordered = None
         for stored in found:
             if stored.request_id not in skip:
                 self._kept[stored.request_id] = stored
         self.exhausted = len(found) < self._page
-        self.read_at, self.due_by = now, due_by
+        self.read_at, self.due_by, self.moment = now, due_by, page.moment
         if found:
             # A malformed document has no place in the order to go on from; the page is then read anew from its start.
             self._last = found[-1] if isinstance(found[-1].message, OutboxMessage) else None

@@ -4,8 +4,9 @@ One turn: read, settle what earlier holders left in doubt, claim what can start 
 left that could go soon. What comes later is left to a task at that time.
 
 A document that is `sending` under a claim older than our hold is in doubt. It is looked for after each page that is
-read: a late holder may still claim a document after we took over, and either we have read that document before, and our
-own claim of it fails, or we find it here. So nothing of its thread overtakes it.
+read, and at the moment of that page: a late holder may still claim a document after we took over, and give it back. If
+it was queued at that moment, we have read it, and our own claim of it fails; if not, we find it here. So nothing of its
+thread overtakes it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from worker.domain.backoff import Backoff
 from worker.domain.claim import Cancel, Defer, Ending, Plan, Refuse, Skip, lane_after_claims, plan
 from worker.domain.deadline import lateness
 from worker.domain.lane import NO_DEBOUNCE, Debounce, Lane, Later, More, Nothing, ThreadHold, Work
-from worker.domain.message import OutboxMessage
+from worker.domain.message import OutboxMessage, OutboxStatus
 from worker.domain.order import named_by_elapsed
 from worker.domain.outcome import NotConnected, Outcome, Sent, Throttled, Unknown
 from worker.domain.pacing import Allowance
@@ -295,8 +296,7 @@ class Drain:
                 stored = await self._sent(claim, message)
             else:
                 stored = await self._completer.give_back(claim)
-            if stored is not None and _message(stored).status == "queued":
-                self._candidates.put_back(stored)
+            self._put_back_queued(stored)
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody may take the document for completed
             self._failure = self._failure or error
         finally:
@@ -376,19 +376,22 @@ class Drain:
 
     async def _settle_abandoned(self) -> None:
         """Whatever an earlier holder left `sending` is in doubt."""
-        messages, account_id = self._outbox.messages, self._account.account_id
-        while left := await messages.abandoned(account_id, self._session.started_at):
-            for stored in left:
-                if isinstance(stored.message, OutboxMessage):
-                    lost = Unknown(detail="the worker that was sending it did not report back")
-                    await self._settle(stored, self._decide(stored.message, lost))
-                else:
-                    await refuse(messages, stored, stored.message.error(self._outbox.clock()))
+        messages, moment = self._outbox.messages, self._candidates.moment
+        assert moment is not None, "a page was read"
+        for stored in await messages.abandoned(self._account.account_id, self._session.started_at, moment):
+            if isinstance(stored.message, OutboxMessage):
+                lost = Unknown(detail="the worker that was sending it did not report back")
+                await self._settle(stored, self._decide(stored.message, lost))
+            else:
+                await refuse(messages, stored, stored.message.error(self._outbox.clock()))
 
     async def _settle(self, stored: Stored, verdict: Verdict) -> None:
-        settled = await self._completer.complete(stored, verdict)
-        if settled is not None and isinstance(verdict, RetryAt):
-            self._candidates.put_back(settled)
+        self._put_back_queued(await self._completer.complete(stored, verdict))
+
+    def _put_back_queued(self, stored: Stored | None) -> None:
+        """By us, or by whoever had it before."""
+        if stored is not None and _message(stored).status is OutboxStatus.QUEUED:
+            self._candidates.put_back(stored)
 
     # --- the end
 

@@ -6,7 +6,7 @@ is left alone; the run looks again until nothing is left open.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -19,8 +19,9 @@ from worker.domain.spread import due_at
 from worker.domain.validation import InvalidMessage
 from worker.domain.window import opening_before
 from worker.outbox.refuse import refuse
-from worker.runs.expand import send_interval
+from worker.runs.expand import in_the_queue, send_interval
 from worker.store.accounts import AccountStore
+from worker.store.gateway import ServerTime
 from worker.store.messages import MessageStore
 
 PAGE = 300
@@ -73,16 +74,26 @@ class Clear:
         start = opening_before(run.window, run.window_end_at, self.clock())
         interval = await send_interval(self.accounts, run.account_id)
         send_by = last_moment(run.window_end_at)
+        at_commit: set[str] = set()
 
         def change(message: OutboxMessage, place: int) -> OutboxMessage | None:
             if message.next_attempt_at is not None:
                 return None
-            return message.unparked(at=due_at(place, start, interval), send_by=send_by)
+            due = in_the_queue(due_at(place, start, interval), start, self.clock())
+            if isinstance(due, ServerTime):
+                at_commit.add(message.request_id)
+                due = start
+            return message.unparked(at=due, send_by=send_by)
 
-        return await self._each(run, change, may_go_on)
+        return await self._each(run, change, may_go_on, at_commit=at_commit)
 
     async def _each(
-        self, run: Run, change: Change, may_go_on: MayGoOn, status: OutboxStatus = OutboxStatus.QUEUED
+        self,
+        run: Run,
+        change: Change,
+        may_go_on: MayGoOn,
+        status: OutboxStatus = OutboxStatus.QUEUED,
+        at_commit: Collection[str] = (),
     ) -> bool:
         after: str | None = None
         place = 0
@@ -97,7 +108,7 @@ class Clear:
                     place += 1
             if not may_go_on():
                 return False
-            await self.messages.move(changes)
+            await self.messages.move(changes, at_commit)
             after = page[-1].request_id
         return may_go_on()
 

@@ -23,7 +23,7 @@ from worker.domain.spread import due_at
 from worker.domain.window import next_open
 from worker.store import paths
 from worker.store.accounts import AccountStore
-from worker.store.gateway import SERVER_TIME, WriteOp, create
+from worker.store.gateway import SERVER_TIME, ServerTime, WriteOp, create
 from worker.store.messages import MessageStore
 from worker.store.runs import RunStore, StoredReminder, StoredRun, cursor_fields
 
@@ -145,7 +145,7 @@ def page_size(run: Run) -> int:
     return max(1, min(MOST, MOST_BYTES // one))
 
 
-def in_the_queue(due: datetime, start: datetime, now: datetime) -> Any:
+def in_the_queue(due: datetime, start: datetime, now: datetime) -> datetime | ServerTime:
     """The time to write for what is due then: none that is over when it is written. A lane that has read up to its
     present would not see it, and send what people wrote later first. If it may be over by then, it is the time of the
     commit; but not before the run starts."""
@@ -154,7 +154,7 @@ def in_the_queue(due: datetime, start: datetime, now: datetime) -> Any:
     return SERVER_TIME if start <= now else now + COMMITTED_WITHIN
 
 
-def _document(run: Run, request_id: str, target: Target, due: Any) -> WriteOp:
+def _document(run: Run, request_id: str, target: Target, due: datetime | ServerTime) -> WriteOp:
     fields: dict[str, Any] = {
         "requestId": request_id,
         "accountId": run.account_id,

@@ -70,6 +70,14 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """What a query brought, and the moment of which it is true."""
+
+    found: list[Snapshot]
+    moment: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Conflict:
     """A precondition did not hold; nothing was written."""
 
@@ -221,15 +229,27 @@ class Gateway:
         return found
 
     async def find(self, query: Find) -> list[Snapshot]:
+        return (await self.find_at(query, None)).found
+
+    async def find_at(self, query: Find, moment: datetime | None) -> Found:
+        """As it was at that moment, at most a minute ago; None: now."""
         request = protos.RunQueryRequest()
         self._fill(request, query)
+        if moment is not None:
+            request.read_time.FromDatetime(moment)
 
-        async def read() -> list[Snapshot]:
+        async def read() -> Found:
             answers = await self._run_query(request, within_seconds=RPC_TIMEOUT_SECONDS, metadata=self._metadata)
-            return [self._snapshot(answer.document) for answer in answers if answer.HasField("document")]
+            documents = [self._snapshot(answer.document) for answer in answers if answer.HasField("document")]
+            return Found(documents, from_timestamp(answers[-1].read_time))
 
-        found = await self._reading(read)
-        metrics.firestore("read", max(1, len(found)))
+        try:
+            found = await self._reading(read)
+        except grpc.RpcError as error:
+            if moment is not None and error.code() is grpc.StatusCode.FAILED_PRECONDITION:
+                raise StoreUnavailable(f"Firestore no longer knows that moment: {error.details()}") from error
+            raise
+        metrics.firestore("read", max(1, len(found.found)))
         return found
 
     async def count(self, query: Find) -> int:

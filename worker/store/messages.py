@@ -6,7 +6,7 @@ it is claimed; and its end is one commit of two writes with no read. Everything 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -17,7 +17,19 @@ from worker.domain.receipt import ShownMessage
 from worker.domain.validation import InvalidMessage, parse_message
 from worker.errors import Unwritable
 from worker.store import paths
-from worker.store.gateway import DELETE, Committed, Conflict, Find, Gateway, Snapshot, Version, WriteOp, update, upsert
+from worker.store.gateway import (
+    DELETE,
+    SERVER_TIME,
+    Committed,
+    Conflict,
+    Find,
+    Gateway,
+    Snapshot,
+    Version,
+    WriteOp,
+    update,
+    upsert,
+)
 
 ReceiptKey = Literal["requestId", "providerMessageId"]
 
@@ -32,6 +44,7 @@ IN_WAITING = (OutboxStatus.QUEUED.value, OutboxStatus.UNCERTAIN.value)
 
 MOST_IN_A_QUERY = 30
 """Values that Firestore takes in one `in`."""
+DUE_AT_COMMIT = {"nextAttemptAt": SERVER_TIME}
 _EVER = datetime(1970, 1, 1, tzinfo=UTC)
 """Before any time that a document may have."""
 LARGEST_BYTES = 1_040_000
@@ -58,6 +71,13 @@ class Stored:
     @property
     def request_id(self) -> str:
         return self.message.request_id
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    documents: list[Stored]
+    moment: datetime
+    """Of which it is true, by the database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +108,7 @@ class MessageStore:
 
     # --- what a lane reads
 
-    async def due(self, account_id: str, now: datetime, limit: int, after: Stored | None = None) -> list[Stored]:
+    async def due(self, account_id: str, now: datetime, limit: int, after: Stored | None = None) -> Page:
         """Queued or uncertain, due by now, in order; behind `after`, if given."""
         where = (("accountId", "==", account_id), ("status", "in", IN_WAITING), ("nextAttemptAt", "<=", now))
         cursor = None
@@ -101,7 +121,8 @@ class MessageStore:
             limit=limit,
             start_after=cursor,
         )
-        return [_stored(snapshot) for snapshot in await self._gateway.find(query)]
+        page = await self._gateway.find_at(query, None)
+        return Page([_stored(snapshot) for snapshot in page.found], page.moment)
 
     async def next_due(self, account_id: str, after: datetime) -> NextDue | None:
         """The first document that comes due after that."""
@@ -117,15 +138,15 @@ class MessageStore:
         at = found[0].data.get("nextAttemptAt") if found else None
         return NextDue(at, found[0].data.get("runId")) if isinstance(at, datetime) else None
 
-    async def abandoned(self, account_id: str, by: datetime, limit: int = 100) -> list[Stored]:
-        """In flight under a claim whose lease ended by then: what earlier holders of the lane left."""
+    async def abandoned(self, account_id: str, by: datetime, moment: datetime) -> list[Stored]:
+        """In flight at that moment under a claim whose lease ended by then: what earlier holders of the lane left."""
         where = (
             ("accountId", "==", account_id),
             ("status", "==", OutboxStatus.SENDING.value),
             ("leaseUntil", "<=", by),
         )
-        query = Find(collection=paths.OUTBOX, where=where, order_by=("leaseUntil",), limit=limit)
-        return [_stored(snapshot) for snapshot in await self._gateway.find(query)]
+        query = Find(collection=paths.OUTBOX, where=where, order_by=("leaseUntil",))
+        return [_stored(snapshot) for snapshot in (await self._gateway.find_at(query, moment)).found]
 
     async def accounts_with_abandoned(self, by: datetime, limit: int = 100) -> set[str]:
         """Accounts whose claims outlived their lease by then."""
@@ -226,13 +247,17 @@ class MessageStore:
         where = (("accountId", "==", account_id), ("status", "==", OutboxStatus.QUEUED.value))
         return await self._gateway.count(Find(collection=paths.OUTBOX, where=where))
 
-    async def move(self, changes: Sequence[tuple[Stored, OutboxMessage]]) -> int:
+    async def move(self, changes: Sequence[tuple[Stored, OutboxMessage]], at_commit: Collection[str] = ()) -> int:
         """Each document as it was read becomes the one beside it; those that somebody changed meanwhile are left.
-        How many were written."""
+        `at_commit` are those that come due when they are written. How many were written."""
         if not changes:
             return 0
         writes = [
-            update(paths.outbox(new.request_id), _changes(_valid(old), new), version=old.version)
+            update(
+                paths.outbox(new.request_id),
+                _changes(_valid(old), new) | (DUE_AT_COMMIT if new.request_id in at_commit else {}),
+                version=old.version,
+            )
             for old, new in changes
         ]
         if not isinstance(await self._gateway.commit(writes), Conflict):
