@@ -43,7 +43,7 @@ class Served:
             writer.close()
 
     def connections(self) -> int:
-        return len(self.server._calls) + len(self.server._pipes)
+        return self.server.connections
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(10):
@@ -155,3 +155,33 @@ async def test_a_port_in_use_is_named(served: Served) -> None:
     with pytest.raises(PortTaken, match=str(served.server.port)):
         await Server.start(served.emulator.service, port=served.server.port)
     assert await served.answers()
+
+
+async def test_a_connection_that_was_idle_for_a_minute_is_still_answered() -> None:
+    """A server that closes an idle connection may do so just when its client sends the next request."""
+
+    async def idle_for_a_minute() -> list[bytes]:
+        emulator = FirestoreEmulator()
+        server = await Server.start(emulator.service, http=emulator.http_app)
+        reader, writer = await asyncio.open_connection(server.host, server.port)
+        answers = []
+        for _ in range(2):
+            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            answers.append(await reader.readuntil(b"\r\n"))
+            await reader.readuntil(b"Ok\n")
+            await _a_minute_later()
+        writer.close()
+        await server.stop(grace_seconds=0)
+        return answers
+
+    answers = await asyncio.to_thread(asyncio.run, idle_for_a_minute())
+    assert answers == [b"HTTP/1.1 200 OK\r\n"] * 2
+
+
+async def _a_minute_later() -> None:
+    """For the running loop, which has done all that came due by then."""
+    loop = asyncio.get_running_loop()
+    before = loop.time
+    loop.time = lambda: before() + 60  # type: ignore[method-assign]  # asyncio has no other way to set its clock
+    for _ in range(10):
+        await asyncio.sleep(0)
