@@ -6,8 +6,7 @@
     /config.json               where Firestore is, and as whom
     /phone/...                 the recipients' phones, which the provider simulator plays
 
-It makes the accounts that the page offers, unless they are there, with the page's user as their owner. Browsers speak
-to Firestore in a way that only Google's emulator understands, so there is no page without it.
+It makes the accounts that the page offers, unless they are there, with the page's user as their owner.
 """
 
 from __future__ import annotations
@@ -168,7 +167,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m emulator.chat_page", description="The chat page.")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--project", required=True)
-    parser.add_argument("--firestore", required=True, metavar="HOST:PORT", help="Google's emulator")
+    parser.add_argument("--firestore", required=True, metavar="HOST:PORT", help="the Firestore emulator")
     parser.add_argument("--provider", required=True, metavar="URL", help="the provider simulator")
     given = parser.parse_args()
     page = ChatPage(project=given.project, firestore=given.firestore, provider=given.provider)

@@ -63,7 +63,7 @@ class DevSettings:
     worker_port: int = 8082
     provider_port: int = 8083
     page_port: int | None = None
-    """Where to serve the chat page; None serves none. It needs Google's emulator."""
+    """Where to serve the chat page; None serves none."""
     data: Path | None = None
     """A directory; None keeps everything in memory."""
     indexes: Path | None = INDEXES

@@ -14,6 +14,7 @@ from emulator.firestore.service import FirestoreService
 from emulator.firestore.times import Clock, system_clock
 from emulator.firestore.transaction import Concurrency
 from emulator.firestore.triggers import Triggers
+from emulator.firestore.webchannel import WebChannels
 from emulator.outgoing import HttpSender, Sender
 from emulator.rpc.service import Service
 
@@ -42,6 +43,7 @@ class FirestoreEmulator:
         self.engine = Engine(None if data is None else data / DATABASE_FILE, clock, rules)
         self.service: Service = FirestoreService(self.engine, databases, concurrency).table()
         self.triggers = Triggers(self.engine)
+        self._channels = WebChannels(self.service)
         self._pool = HttpSender()
         self._delivery = (
             None if functions is None else Delivery(self.engine, self.triggers, functions, send or self._pool)
@@ -52,13 +54,14 @@ class FirestoreEmulator:
         """The ASGI application to serve beside `service`."""
         from emulator.firestore.http import http_app  # here, since a simulation has no use for a web framework
 
-        return http_app(self.engine, self.triggers, self.service)
+        return http_app(self.engine, self.triggers, self.service, self._channels)
 
     async def start(self) -> None:
         if self._delivery is not None:
             self._delivery.start()
 
     async def stop(self) -> None:
+        await self._channels.close()
         if self._delivery is not None:
             await self._delivery.stop()
         await self._pool.close()

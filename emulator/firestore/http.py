@@ -1,4 +1,4 @@
-"""The HTTP side, at the same paths as Google's emulator: health, REST, clearing, event triggers.
+"""The HTTP side, at the same paths as Google's emulator: health, REST, a browser's streams, clearing, event triggers.
 
 Some of what Google's has is left out here, and each is refused by name. Security rules above all: whoever loads rules
 wants them enforced, and a test that loads rules which nobody looks at would pass for the wrong reason.
@@ -20,18 +20,16 @@ from emulator.firestore.rest_bulk import delete_below, delete_groups
 from emulator.firestore.rest_messages import json_of, object_of, refused
 from emulator.firestore.rest_origins import for_any_origin
 from emulator.firestore.triggers import BadTrigger, Triggers, parse_trigger
+from emulator.firestore.webchannel import WebChannels
+from emulator.firestore.webchannel_http import channel
 from emulator.rpc.errors import RpcError, invalid_argument, not_found, unimplemented
-from emulator.rpc.service import Service, refusal_of
+from emulator.rpc.service import BidiStream, Service, refusal_of
 
 RULES = (
     "Security rules are not enforced by this emulator, so it takes none, rather than let tests of rules pass unseen. "
     "Test rules on Google's emulator, and start this one without them."
 )
 EXPORTS = "Google's export format is not read or written by this emulator; start it with --data DIRECTORY to keep data."
-BROWSERS = (
-    "WebChannel is not spoken by this emulator. In a browser, firebase/firestore/lite works; for listeners in one, "
-    "use Google's emulator."
-)
 LEFT_OUT = {
     "/emulator/v1/projects/{project}:securityRules": RULES,
     "/emulator/v1/projects/{project}/databases/{database}:securityRules": RULES,
@@ -48,13 +46,11 @@ LEFT_OUT = {
     "/emulator/v1/projects/{project}/triggers/{name}": (
         "Triggers of first-generation functions are not supported by this emulator: register an eventarcTrigger."
     ),
-    "/google.firestore.v1.Firestore/Listen/channel": BROWSERS,
-    "/google.firestore.v1.Firestore/Write/channel": BROWSERS,
 }
 """Paths that Google's emulator answers at and we do not, with the reason."""
 
 
-def http_app(engine: Engine, triggers: Triggers, service: Service) -> ASGIApp:
+def http_app(engine: Engine, triggers: Triggers, service: Service, channels: WebChannels) -> ASGIApp:
     async def health(request: Request) -> Response:
         return PlainTextResponse("Ok\n")
 
@@ -88,6 +84,11 @@ def http_app(engine: Engine, triggers: Triggers, service: Service) -> ASGIApp:
         routes=[
             Route("/", health),
             Route("/v1/{path:path}", Rest(service)),
+            *(
+                Route(f"/{service.name}/{name}/channel", channel(channels, name), methods=["GET", "POST"])
+                for name, method in service.methods.items()
+                if isinstance(method, BidiStream)
+            ),
             *(Route(path, _refusing(reason), methods=_ANY_METHOD) for path, reason in LEFT_OUT.items()),
             Route(admin + "/databases/{database}/documents", clear, methods=["DELETE"]),
             Route(admin + "/databases/{database}/documents/{path:path}", clear_below, methods=["DELETE"]),

@@ -1,9 +1,10 @@
-"""Chromium, and the whole stack on Google's emulator with the chat page: one for all cases."""
+"""Chromium, and the whole stack with the chat page, on our Firestore emulator and on Google's: one for all cases."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
@@ -22,7 +23,6 @@ SETTINGS = DevSettings(
     worker_port=0,
     provider_port=0,
     page_port=0,
-    official=True,
     sweep_seconds=1,
     environment={"OUTBOX_LOG_LEVEL": "WARNING"},
 )
@@ -54,8 +54,15 @@ def browser() -> str:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def stack(browser: str) -> AsyncIterator[DevStack]:
+    async with DevStack(SETTINGS) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def ruled_stack(browser: str) -> AsyncIterator[DevStack]:
+    """On Google's emulator, which keeps the rules."""
     try:
-        async with DevStack(SETTINGS) as running:
+        async with DevStack(replace(SETTINGS, official=True)) as running:
             yield running
     except EmulatorMissing as error:
         pytest.skip(str(error).splitlines()[0])

@@ -10,21 +10,13 @@ import httpx
 import pytest
 
 from emulator import chat_page
-from emulator.official import Installed, find_installed
 from tests.cli.support import FREE_PORTS, dev, outbox
 from tests.client.node import require_node
 
 
-@pytest.fixture
-def _googles_emulator() -> None:
+def test_the_page_is_there_and_its_accounts_are_made() -> None:
     require_node()
-    if not isinstance(found := find_installed(), Installed):
-        pytest.skip(str(found).splitlines()[0])
-
-
-@pytest.mark.usefixtures("_googles_emulator")
-def test_the_page_is_there_with_googles_emulator_and_its_accounts_are_made() -> None:
-    with dev("--official", "--page-port=0", *FREE_PORTS) as stack:
+    with dev(*FREE_PORTS) as stack:
         page = stack.addresses["page"]
         answer = httpx.get(page, trust_env=False, follow_redirects=True)
         assert (answer.status_code, answer.url.path) == (200, "/demo/")
@@ -36,20 +28,14 @@ def test_the_page_is_there_with_googles_emulator_and_its_accounts_are_made() -> 
         assert not any(Path(f"/proc/{pid}").exists() for pid in children)
 
 
-@pytest.mark.usefixtures("_googles_emulator")
 def test_a_taken_port_is_named_with_the_option_that_changes_it() -> None:
+    require_node()
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-        said = outbox("dev", "--official", f"--page-port={port}", *FREE_PORTS)
+        said = outbox("dev", *FREE_PORTS, f"--page-port={port}")
     assert said.code == 1
     assert f"port {port} on 127.0.0.1 is taken; choose another with --page-port" in said.err
-
-
-def test_without_googles_emulator_there_is_no_page_and_it_says_why(capfd: pytest.CaptureFixture[str]) -> None:
-    with dev(*FREE_PORTS) as stack:
-        assert "page" not in stack.addresses
-    assert "the chat page needs Google's Firestore emulator: outbox dev --official" in capfd.readouterr().err
 
 
 def test_without_the_sdk_the_command_says_what_to_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

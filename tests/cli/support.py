@@ -30,7 +30,7 @@ PATIENCE_SECONDS = 45.0
 """Never waited out unless the test fails."""
 LOOK_SECONDS = 0.1
 PORTS = ("firestore", "tasks", "functions", "worker", "provider")
-FREE_PORTS = tuple(f"--{name}-port=0" for name in PORTS)
+FREE_PORTS = tuple(f"--{name}-port=0" for name in (*PORTS, "page"))
 
 
 def until(look: Callable[[], T], good: Callable[[T], bool], what: str) -> T:

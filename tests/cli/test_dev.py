@@ -14,7 +14,7 @@ from tests.cli.support import FREE_PORTS, PORTS, Stack, are_gone, dev, until
 ADDRESS = r"127\.0\.0\.1:\d+"
 READY = (
     rf"ready  FIRESTORE_EMULATOR_HOST={ADDRESS}  CLOUD_TASKS_EMULATOR_HOST={ADDRESS}"
-    rf"  functions=http://{ADDRESS}  worker=http://{ADDRESS}  provider=http://{ADDRESS}\n"
+    rf"  functions=http://{ADDRESS}  worker=http://{ADDRESS}  provider=http://{ADDRESS}(  page=http://{ADDRESS})?\n"
 )
 
 
@@ -52,7 +52,7 @@ def test_what_was_queued_before_a_restart_is_sent_after_it(tmp_path: Path) -> No
         ports = [f"--{name}-port={stack.ports[name]}" for name in PORTS]
         ended_cleanly(stack, signal.SIGINT)
 
-    with dev(*ports, data) as stack:
+    with dev(*ports, "--page-port=0", data) as stack:
         assert stack.status(sent)["status"] == "sent"
         stack.becomes(later, "sent")
         assert stack.status(waiting)["status"] == "queued"

@@ -97,7 +97,7 @@ def dev(
     worker_port: Port = 8082,
     provider_port: Port = 8083,
     page_port: Annotated[
-        int, typer.Option(min=0, max=65535, help="The chat page, with --official; 0 takes a free one.")
+        int, typer.Option(min=0, max=65535, help="The chat page, if npm ci was run; 0 takes a free one.")
     ] = 8084,
     data: Annotated[
         Path | None, typer.Option(file_okay=False, help="Keep everything in this directory. Without it: in memory.")
@@ -109,13 +109,14 @@ def dev(
     as_json: Json = False,
 ) -> None:
     """The whole product on this machine until Ctrl-C: Firestore, Cloud Tasks, functions, worker, a provider."""
+    from emulator.chat_page import missing
     from emulator.dev import DevSettings, DevStack
     from emulator.official import EmulatorFailed, EmulatorMissing
     from emulator.processes import ProcessFailed
     from emulator.product import INDEXES
     from emulator.stack import CannotStart
 
-    no_page = _why_no_page(official)
+    no_page = missing()
     settings = DevSettings(
         firestore_port=firestore_port,
         tasks_port=tasks_port,
@@ -206,14 +207,6 @@ def sim(
 
     if not simulate(first=seed or 0, count=1 if seed is not None else seeds, jobs=jobs, as_json=as_json):
         raise typer.Exit(1)
-
-
-def _why_no_page(official: bool) -> str | None:
-    if not official:
-        return "the chat page needs Google's Firestore emulator: outbox dev --official"
-    from emulator.chat_page import missing
-
-    return missing()
 
 
 def _announce(addresses: dict[str, str], as_json: bool) -> None:

@@ -26,7 +26,9 @@ OPEN = "service cloud.firestore { match /databases/{d}/documents { match /{x=**}
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
 async def http() -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(trust_env=False, timeout=3 * PATIENCE_SECONDS) as client:
+    """No connection is used twice: Google's emulator closes one after some of its answers, without saying so."""
+    not_kept = httpx.Limits(max_keepalive_connections=0)
+    async with httpx.AsyncClient(trust_env=False, timeout=3 * PATIENCE_SECONDS, limits=not_kept) as client:
         yield client
 
 
