@@ -9,6 +9,7 @@ keeps its own tally, and the one that started them adds them up.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import AsyncIterator, Generator
 from pathlib import Path
 from typing import Any
@@ -50,18 +51,32 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What goes to one process when there are several: the tests of a file, or of a stack."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_together(item)))
     items.sort(key=_rank)
 
 
-def _together(item: pytest.Item) -> str:
-    path = item.path.relative_to(HERE)
-    directory = path.parts[0]
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """What goes to one process when there are several: the tests of a file, or of a stack."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Together(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return together(nodeid)
+
+    return Together(config, log)
+
+
+def together(nodeid: str) -> str:
+    file, _, name = nodeid.partition("::")
+    directory = file.split("/")[1]
     if directory not in STACKS:
-        return path.as_posix()
-    return f"{directory}-{_backend_of(item)}"
+        return file
+    place = _PLACE.search(name)
+    return f"{directory} {place[1] if place else ''}"
+
+
+_PLACE = re.compile(rf"[\[-]({'|'.join(PLACES)})[-\]]")
+"""The Firestore in the name of a test that runs on several."""
 
 
 def _rank(item: pytest.Item) -> int:

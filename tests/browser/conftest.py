@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -13,9 +12,8 @@ from emulator import chat_page
 from emulator.dev import PROJECT, DevSettings, DevStack
 from emulator.official import EmulatorMissing
 from emulator.providers.simulator import DEFAULT_SECRET
-from tests.client.node import require_node
+from tests.browser.chromium import require_chromium
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SETTINGS = DevSettings(
     firestore_port=0,
     tasks_port=0,
@@ -45,11 +43,7 @@ def told(stack: DevStack, browser: str) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def browser() -> str:
-    require_node()
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        pytest.skip("no Chromium: install chromium")
-    return found
+    return require_chromium()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

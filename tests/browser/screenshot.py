@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from pathlib import Path
 
 from emulator.dev import DevStack
-from tests.browser.conftest import BROWSERS, SETTINGS, told
+from tests.browser.chromium import require_chromium
+from tests.browser.conftest import SETTINGS, told
 from tests.client import node
 
 SCRIPT = Path(__file__).parent / "screenshot.mjs"
@@ -15,11 +15,8 @@ PICTURE = node.ROOT / "docs" / "chat.png"
 
 
 async def main() -> None:
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if browser is None:
-        raise SystemExit("no Chromium: install chromium")
     async with DevStack(SETTINGS) as stack:
-        results = await node.run(SCRIPT, {**told(stack, browser), "file": str(PICTURE)})
+        results = await node.run(SCRIPT, {**told(stack, require_chromium()), "file": str(PICTURE)})
     results.check("screenshot")
 
 

@@ -6,16 +6,8 @@ import { chromium } from 'playwright-core';
 
 import { until } from '../client/harness.mjs';
 import { World as Documents } from '../client/world.mjs';
+import { FLAGS } from './flags.mjs';
 
-const FLAGS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-];
 const SIZE = { width: 1180, height: 720 };
 const HERE = '127.0.0.1';
 const PING = 'https://www.google.com/images/cleardot.gif'; // by which the SDK finds out whether it is offline

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from pytest_asyncio import is_async_test
 from emulator.chat_page import USER
 from emulator.dev import PROJECT
 from emulator.official import EmulatorMissing
-from tests.browser.conftest import BROWSERS
+from tests.browser.chromium import require_chromium
 from tests.client.node import require_node
 from tests.endtoend.senders import Letter, by_python
 from tests.endtoend.stack import TappedStack, settings
@@ -89,7 +88,4 @@ def chromium(request: pytest.FixtureRequest) -> str | None:
     """The browser to use; None: the same client in Node."""
     if request.param == "the web SDK in Node":
         return None
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        pytest.skip("no Chromium: install chromium")
-    return found
+    return require_chromium()

@@ -1,4 +1,4 @@
-// The SDK for browsers, in Node, where it speaks gRPC: every case below web/.
+// The SDK for browsers: every case below web/. In Node it speaks gRPC; in a browser (web_in_browser.mjs) WebChannel.
 
 import { run } from '../client/harness.mjs';
 

@@ -102,7 +102,6 @@ DIFFERENT: dict[str, tuple[Ask, int, int]] = {
         501,
     ),
     "a trigger that says nothing": (Ask("POST", ADMIN + "/eventarcTrigger?eventarcTriggerId=t", {}), 500, 400),
-    "a browser's listener": (Ask("GET", "//google.firestore.v1.Firestore/Listen/channel?VER=8"), 400, 501),
 }
 """The request, the status of Google's emulator, and ours."""
 

@@ -1,7 +1,5 @@
 // Clients as tabs or devices have them, each with a cache of its own, on one emulator.
 
-import { randomBytes } from 'node:crypto';
-
 import { deleteApp, initializeApp } from 'firebase/app';
 import {
   collection,
@@ -21,6 +19,7 @@ setLogLevel('silent'); // lost connections and refused writes are what many case
 
 export class World {
   #apps = [];
+  #lasting = [];
 
   constructor({ host, projectId, isOfficial }) {
     const [address, port] = host.split(':');
@@ -29,6 +28,8 @@ export class World {
     this.projectId = projectId;
     this.isOfficial = isOfficial;
     this.db = this.client();
+    this.reader = this.client();
+    this.#lasting = [...this.#apps];
   }
 
   client(projectId = this.projectId) {
@@ -51,6 +52,13 @@ export class World {
 
   document(db = this.db) {
     return doc(this.collection(db), 'a');
+  }
+
+  /** After each case: its own clients are closed, since a browser has few connections to one host. */
+  async after() {
+    const own = this.#apps.filter((app) => !this.#lasting.includes(app));
+    this.#apps = [...this.#lasting];
+    await Promise.all(own.map(deleteApp));
   }
 
   async end() {
@@ -86,5 +94,5 @@ export function watched(query, tell, options = {}) {
 export const is = (wanted) => (value) => value === wanted;
 
 export function token() {
-  return randomBytes(5).toString('hex');
+  return crypto.randomUUID().slice(-12);
 }
