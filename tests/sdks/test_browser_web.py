@@ -1,4 +1,8 @@
-"""The SDK for browsers in Chromium, where it speaks WebChannel and REST."""
+"""The SDK for browsers in Chromium, where it speaks WebChannel and REST.
+
+On our emulator alone. What is right was found out with Google's in Node; in a browser Google's stands still now and
+then (one run in four, in some case that listens).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ import pytest_asyncio
 from tests.browser.chromium import require_chromium
 from tests.client import node
 from tests.client.node import Results
-from tests.conformance.backends import Backend
+from tests.conformance.backends import Backend, Place
 from tests.sdks.test_node_web import CASES
 
 pytestmark = node.FILE_TIMEOUT
@@ -19,12 +23,13 @@ HERE = Path(__file__).parent
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def results(socket_backend: Backend) -> Results:
+async def results(grpc_place: Place) -> Results:
+    backend = Backend(grpc_place)
     world = {
         "chromium": require_chromium(),
-        "host": socket_backend.address,
-        "projectId": socket_backend.project,
-        "isOfficial": socket_backend.is_official,
+        "host": backend.address,
+        "projectId": backend.project,
+        "isOfficial": False,
     }
     return await node.run(HERE / "web_in_browser.mjs", world)
 

@@ -21,9 +21,7 @@ test('null, booleans and strings come back as they were', async (world) => {
 
 test('numbers come back as they were, and so do those that equal nothing', async (world) => {
   const { MAX_SAFE_INTEGER: largest, MAX_VALUE, MIN_VALUE } = Number;
-  const isInBrowser = 'document' in globalThis;
-  const minusZero = world.isOfficial && isInBrowser ? 0 : -0; // in JSON, Google's emulator loses the sign
-  for (const value of [0, minusZero, 1, -1.5, largest, -largest, MAX_VALUE, MIN_VALUE, Infinity, -Infinity, NaN]) {
+  for (const value of [0, -0, 1, -1.5, largest, -largest, MAX_VALUE, MIN_VALUE, Infinity, -Infinity, NaN]) {
     assert.ok(Object.is(await roundTrip(world, value), value), `${value}`);
   }
 });
