@@ -45,8 +45,13 @@ LONGEST_FIRST = (
 """So that no process is left with one of them when the others are done."""
 
 
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For Google's emulator, which a test uses for seconds: Java would spend a third of its time on optimizing itself."""
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[TALLY] = Tally()
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", SHORT_LIVED)
 
 
 @pytest.hookimpl(tryfirst=True)
