@@ -7,7 +7,8 @@ stand in one query together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator
 from itertools import chain, product
 
 from emulator.firestore import keys
@@ -82,25 +83,46 @@ def _disjunction(node: Proto, parent: Location) -> list[Conjunction]:
 
 
 def _composite(node: Proto, parent: Location) -> list[Conjunction]:
-    branches = [_disjunction(child, parent) for child in node.filters]
+    # Equal filters side by side are one. Further apart they are not, and array-contains then counts twice.
+    branches = [_disjunction(child, parent) for child in {_as_written(child): child for child in node.filters}.values()]
     match _composite_operator(node.op):
         case "OR":
             if not branches:
                 raise invalid_argument("A composite filter with OR must have at least one sub-filter.")
-            found = list({frozenset(one): one for branch in branches for one in branch}.values())
+            found = _distinct(one for branch in branches for one in branch)
         case "AND":
             count = 1
             for branch in branches:
                 count *= len(branch)
             if count > MAX_WRITTEN_OUT:
                 raise _too_many(count)
-            choices = (tuple(dict.fromkeys(chain.from_iterable(choice))) for choice in product(*branches))
-            found = list({frozenset(one): one for one in choices}.values())
+            found = _distinct(_joined(chain.from_iterable(choice)) for choice in product(*branches))
         case _:
             raise invalid_argument("A composite filter must be AND or OR.")
     if len(found) > MAX_DISJUNCTIONS:
         raise _too_many(len(found))
     return found
+
+
+def _as_written(node: Proto) -> Hashable:
+    """The filter as it was written, whatever the order in a composite one."""
+    if node.WhichOneof("filter_type") != "composite_filter":
+        written: bytes = node.SerializeToString(deterministic=True)
+        return written
+    return node.composite_filter.op, frozenset(map(_as_written, node.composite_filter.filters))
+
+
+def _joined(predicates: Iterable[Predicate]) -> Conjunction:
+    found: list[Predicate] = []
+    for predicate in predicates:
+        if predicate.contains or predicate not in found:
+            found.append(predicate)
+    return tuple(found)
+
+
+def _distinct(conjunctions: Iterable[Conjunction]) -> list[Conjunction]:
+    """Without those that say the same as another."""
+    return list({frozenset(Counter(one).items()): one for one in conjunctions}.values())
 
 
 def _too_many(count: int) -> RpcError:

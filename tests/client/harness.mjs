@@ -21,13 +21,21 @@ export async function run(world) {
     if (!wanted.has(name)) continue;
     const started = performance.now();
     let error = null;
-    try {
-      await within(CASE_SECONDS, () => body(world));
-    } catch (caught) {
-      error = (caught instanceof Error ? caught.stack : null) ?? String(caught);
+    for (let tries = world.isOfficial ? 2 : 1; tries > 0; tries -= 1) { // Google's now and then forgets a listener
+      error = await errorOf(() => body(world));
+      if (error === null) break;
     }
     const ms = Math.round(performance.now() - started);
     process.stdout.write(`${JSON.stringify({ name, error, ms, ...(await world.after?.(error)) })}\n`);
+  }
+}
+
+async function errorOf(body) {
+  try {
+    await within(CASE_SECONDS, body);
+    return null;
+  } catch (caught) {
+    return (caught instanceof Error ? caught.stack : null) ?? String(caught);
   }
 }
 

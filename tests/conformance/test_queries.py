@@ -273,3 +273,34 @@ async def test_a_query_that_finds_nothing_answers_its_read_time(backend: Backend
     assert not answer.HasField("document")
     assert answer.HasField("read_time")
     assert answer.done
+
+
+RED, FIRST = where("tags", "array-contains", "red"), where("x", "==", 1)
+
+
+@pytest.mark.parametrize(
+    ("filter_", "is_served"),
+    [
+        (all_of(RED, RED), True),
+        (all_of(RED, FIRST, RED), True),
+        (any_of(RED, all_of(RED, FIRST)), True),
+        (all_of(all_of(RED, RED), FIRST), True),
+        (all_of(all_of(RED, FIRST), all_of(FIRST, RED)), True),
+        (all_of(any_of(RED, FIRST), any_of(FIRST, RED)), True),
+        (all_of(RED, all_of(RED, FIRST)), False),
+        (all_of(all_of(RED), RED), False),
+        (all_of(any_of(RED), RED), False),
+        (all_of(RED, any_of(RED, FIRST)), False),
+        (any_of(all_of(RED, all_of(RED, FIRST)), FIRST), False),
+        (all_of(RED, where("tags", "array-contains", "blue")), False),
+    ],
+    ids=lambda item: brief(item) if isinstance(item, Filter) else None,
+)
+async def test_one_array_is_looked_into_once_and_equal_filters_are_one_only_side_by_side(
+    filled: Backend, filter_: Proto, is_served: bool
+) -> None:
+    if is_served:
+        assert "a" in await filled.ids("c", filter_)
+    else:
+        with refused("INVALID_ARGUMENT"):
+            await filled.ids("c", filter_)

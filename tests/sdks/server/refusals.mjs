@@ -28,16 +28,23 @@ test('more alternatives than a query may have are refused', async (world) => {
   const collection = world.collection();
   const numbers = (count) => Array.from({ length: count }, (_, number) => number);
   assert.equal((await collection.where('x', 'in', numbers(30)).get()).size, 0);
-  await refused('INVALID_ARGUMENT', collection.where('x', 'in', numbers(31)).get());
-  await refused('INVALID_ARGUMENT', collection.where('x', 'not-in', numbers(11)).get());
-  await refused('INVALID_ARGUMENT', collection.where('x', 'array-contains-any', numbers(31)).get());
+  await allRefused([
+    collection.where('x', 'in', numbers(31)),
+    collection.where('x', 'not-in', numbers(11)),
+    collection.where('x', 'array-contains-any', numbers(31)),
+  ]);
 });
 
 test('contradictory conditions are refused', async (world) => {
   const collection = world.collection();
-  await refused('INVALID_ARGUMENT', collection.where('x', 'not-in', [1]).where('x', '!=', 2).get());
-  await refused('INVALID_ARGUMENT', collection.where('x', 'array-contains', 1).where('y', 'array-contains', 2).get());
+  await allRefused([
+    collection.where('x', 'not-in', [1]).where('x', '!=', 2),
+    collection.where('x', 'array-contains', 1).where('y', 'array-contains', 2),
+  ]);
 });
+
+/** At once: on Google's emulator the SDK tries each for seven seconds. */
+const allRefused = (queries) => Promise.all(queries.map((query) => refused('INVALID_ARGUMENT', query.get())));
 
 test('a document that was deleted cannot be updated in a batch', async (world) => {
   const document = world.document();
