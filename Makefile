@@ -37,9 +37,9 @@ check: $(READY) ## lint, types, import direction
 	$(BIN)/mypy
 	$(BIN)/pytest -q tests/architecture
 
-# One process a core; a stack's tests stay together, and the longest begin first (tests/conftest.py).
+# A few processes; a stack's tests stay together, and the longest begin first (tests/conftest.py).
 test: $(READY) $(NODE_READY) ## run every suite this machine can run, and say what was left out
-	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
+	$(BIN)/pytest -n auto --dist loadscope --no-loadscope-reorder
 
 sim: $(READY) ## 10,000 simulated worlds with crashes and lost messages, each checked by the auditor
 	$(BIN)/outbox sim --seeds 10000

@@ -60,6 +60,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: many tests wait for a process to start, or for a moment to come."""
+    return min(4, (os.cpu_count() or 1) + 1)
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """What goes to one process when there are several: the tests of a file, or of a stack."""
     from xdist.scheduler import LoadScopeScheduling

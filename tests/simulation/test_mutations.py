@@ -200,13 +200,24 @@ MUTATIONS: dict[str, tuple[Patch, Sequence[str]]] = {
 }
 
 
+BROKE_LAST_TIME = {
+    "without settling what a dead holder left": 44,
+    "without giving the pace on to the next holder": 10,
+    "without spending the shared cap": 14,
+    "with a resend that nobody chose": 9,
+    "with targets that are not known again": 12,
+    "with a pause in name only": 48,
+}
+"""The first world that did. It is tried before the others, to save their time."""
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mutation", MUTATIONS)
 def test_the_simulation_finds(mutation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     patch, expected = MUTATIONS[mutation]
     patch(monkeypatch)
 
-    for seed in range(SEEDS):
+    for seed in sorted(range(SEEDS), key=lambda seed: seed != BROKE_LAST_TIME.get(mutation)):
         found = run_seed(seed).breaches
         if any(breach.startswith(tuple(expected)) for breach in found):
             return
