@@ -27,6 +27,7 @@ from emulator.official import (
     Running,
     find,
     find_installed,
+    process,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -339,7 +340,7 @@ def test_rules_that_do_not_compile_fail_the_start_and_leave_nothing_running(
 ) -> None:
     rules = tmp_path / "firestore.rules"
     rules.write_text("these are no rules")
-    port = official._free_port()
+    port = process.free_port()
     with pytest.raises(RulesRejected):
         OfficialEmulator.start(rules=rules, port=port, environ=HERE)
     assert not answers(f"127.0.0.1:{port}")
@@ -349,8 +350,8 @@ def test_a_free_port_that_another_process_takes_in_between_is_replaced(
     emulator: OfficialEmulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other process answers as an emulator does; it must not be taken for ours."""
-    ports = [int(emulator.host.split(":")[1]), official._free_port()]
-    monkeypatch.setattr(official, "_free_port", lambda: ports.pop(0))
+    ports = [int(emulator.host.split(":")[1]), process.free_port()]
+    monkeypatch.setattr(process, "free_port", lambda: ports.pop(0))
     wanted = ports[1]
     with OfficialEmulator.start(environ=HERE) as another:
         assert another.host == f"127.0.0.1:{wanted}"
