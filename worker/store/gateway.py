@@ -247,7 +247,7 @@ class Gateway:
             found = await self._reading(read)
         except grpc.RpcError as error:
             if moment is not None and error.code() is grpc.StatusCode.FAILED_PRECONDITION:
-                raise StoreUnavailable(f"Firestore no longer knows that moment: {error.details()}") from error
+                raise StoreUnavailable(f"Firestore could not read at {moment:%X.%f}: {error.details()}") from error
             raise
         metrics.firestore("read", max(1, len(found.found)))
         return found
