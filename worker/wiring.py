@@ -31,12 +31,17 @@ from worker.media.directory import DirectoryShelf
 from worker.media.files import Files
 from worker.media.shelf import Shelf
 from worker.media.uploads import Uploads
+from worker.outbox.cancel import CancelMessage
 from worker.outbox.drain import Outbox, OutboxHandler
 from worker.outbox.enqueue import Enqueue
+from worker.outbox.free_thread import FreeThread
 from worker.outbox.late_receipts import LateReceipts
+from worker.outbox.pause import Pause, Resume
 from worker.outbox.receipt import Receipts
 from worker.outbox.receipt_batch import ReceiptBatch
 from worker.outbox.reconnect import Reconnect
+from worker.outbox.redrive import Redrive
+from worker.outbox.settle import Settle
 from worker.outbox.sweep import Sweep
 from worker.outbox.trigger import KIND as OUTBOX
 from worker.outbox.trigger import Trigger
@@ -86,6 +91,11 @@ class System:
     receive: Receive
     webhook: Webhook
     sweep: Sweep
+    cancel: CancelMessage
+    redrive: Redrive
+    settle: Settle
+    pause: Pause
+    resume: Resume
     runs: RunStore
     summary: Summary
     control: Control
@@ -160,7 +170,8 @@ def assemble(
         longest=timedelta(seconds=settings.longest_hold_seconds),
         concurrency=settings.lane_concurrency,
     )
-    receipts, receive = Receipts(messages, lanes, accounts, waker), Receive(gateway, waker)
+    free_thread = FreeThread(lanes, accounts, waker)
+    receipts, receive = Receipts(messages, free_thread), Receive(gateway, waker)
     batch = ReceiptBatch(receipts, messages)
     late_receipts = LateReceipts(batch, tasks, clock, settings.receipt_waits)
     webhook = Webhook(
@@ -191,6 +202,11 @@ def assemble(
         receive=receive,
         webhook=webhook,
         sweep=Sweep(messages, lanes, accounts, waker, clock),
+        cancel=CancelMessage(messages, clock),
+        redrive=Redrive(messages, waker, clock),
+        settle=Settle(messages, free_thread, clock),
+        pause=Pause(accounts),
+        resume=Resume(accounts, lanes, waker, clock),
         runs=runs,
         summary=summary,
         control=Control(runs, messages, waker, clock),

@@ -208,12 +208,43 @@ def test_redrive_puts_all_failed_messages_of_an_account_back(stack: Stack) -> No
 def test_redrive_of_nothing_is_status_1_in_words_and_in_json(stack: Stack) -> None:
     request_id = stack.send(stack.account())
     stack.becomes(request_id, "sent")
-    for named in (request_id, "no-such-message"):
+    for named, reason in ((request_id, "it is sent"), ("no-such-message", "there is no such message")):
         said = stack("redrive", named)
         assert (said.code, said.out) == (1, "")
-        assert "nothing to redrive" in said.err
+        assert said.err.startswith(f"outbox: nothing to redrive: {named}: {reason}")
     said = stack("redrive", "--account", "no-such-account", "--json")
-    assert (said.code, said.json) == (1, {"redriven": []})
+    assert (said.code, said.json) == (1, {"redriven": [], "left": []})
+
+
+# --- list and settle
+
+
+def test_an_uncertain_message_is_found_settled_by_a_person_and_found_no_more(stack: Stack) -> None:
+    account_id = stack.account(provider="simulated-mute")
+    stack.faults(lostResponseRate=1)
+    request_id = stack.send(account_id)
+    stack.becomes(request_id, "uncertain")
+    listing = ("list", "--account", account_id)
+    (row,) = stack(*listing, "--json").json
+    assert (row["requestId"], row["code"]) == (request_id, "outcome_unknown")
+    assert request_id in stack(*listing).out
+    said = stack("settle", request_id, "--as", "sent")
+    assert (said.code, said.out) == (0, f"{request_id}  sent\n")
+    fields = stack.status(request_id)
+    assert (fields["status"], fields["message"]) == ("sent", "sent")
+    assert stack(*listing).out == f"no message of {account_id} is uncertain\n"
+    said = stack("settle", request_id, "--as", "failed", "--json")
+    assert (said.code, said.out) == (1, "")
+    assert "is not uncertain: it is sent" in said.err
+
+
+def test_a_long_list_is_told_in_pages(stack: Stack) -> None:
+    account_id = stack.account()
+    ours = sorted(stack.send(account_id, HOUR) for _ in range(3))
+    queued = ("list", "--status", "queued", "--account", account_id)
+    first = stack(*queued, "--limit", "2")
+    assert first.out.splitlines()[-1] == f"there may be more: --after {ours[1]}"
+    assert [row["requestId"] for row in stack(*queued, "--after", ours[1], "--json").json] == ours[2:]
 
 
 # --- pause, resume, lanes, audit

@@ -16,7 +16,6 @@ from google.cloud.firestore_v1.base_query import FieldFilter
 
 from tests.indexes.recording import ROOT
 from worker.audit import _pages
-from worker.cli.messages import _failed
 from worker.domain.message import MessageStatus, OutboxStatus
 from worker.store.gateway import Find
 from worker.wiring import System
@@ -33,6 +32,11 @@ async def _ready(system: System) -> None:
 async def _first_page(system: System) -> None:
     async for _ in _pages(system.gateway):
         return
+
+
+async def _of_a_status(system: System) -> None:
+    await system.messages.in_status(OutboxStatus.FAILED, limit=10, after="r")
+    await system.messages.in_status(OutboxStatus.FAILED, account_id="shop", limit=10, after="r")
 
 
 async def _runs(system: System) -> None:
@@ -57,6 +61,7 @@ OURS: dict[str, Callable[[System], Awaitable[Any]]] = {
     "worker/store/messages.py accounts_with_abandoned": lambda system: system.messages.accounts_with_abandoned(NOW),
     "worker/store/messages.py cancel_requested": lambda system: system.messages.cancel_requested(),
     "worker/store/messages.py next_account_due": lambda system: system.messages.next_account_due(NOW, "a"),
+    "worker/store/messages.py in_status": _of_a_status,
     "worker/store/messages.py of_run": lambda system: system.messages.of_run("run", OutboxStatus.QUEUED, 10),
     "worker/store/messages.py is_in_sight": lambda system: system.messages.is_in_sight("run"),
     "worker/store/messages.py count_of_run": lambda system: system.messages.count_of_run("run", OutboxStatus.SENT),
@@ -73,7 +78,6 @@ OURS: dict[str, Callable[[System], Awaitable[Any]]] = {
     "worker/store/runs.py chunk": lambda system: system.runs.chunk("reminder", ""),
     "worker/store/runs.py runs": _runs,
     "worker/audit.py _pages": _first_page,
-    "worker/cli/messages.py _failed": lambda system: _failed(system, "shop"),
     # Inside commands that make a system of their own.
     "worker/cli/accounts.py work": lambda system: system.gateway.find(Find(collection="accounts", limit=1)),
     "worker/cli/demo.py count": lambda system: system.gateway.count(

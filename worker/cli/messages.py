@@ -1,37 +1,39 @@
-"""Commands about messages: send, status, why, cancel, redrive."""
+"""Commands about messages: send, status, why; and a person's word on one: cancel, settle, redrive."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated, Any
 
 import typer
 
-from worker.cli.say import Json, console, fail, show_fields, show_json
+from worker.cli.say import Json, console, fail, progress, show_fields, show_json, show_table
 from worker.cli.system import with_system
 from worker.domain.account import Account
-from worker.domain.claim import ending_of
 from worker.domain.message import OutboxMessage, OutboxStatus
 from worker.domain.why import why as reasons_for
 from worker.outbox.enqueue import Differs, Enqueued, NewMessage, Refused
+from worker.outbox.redrive import NotRedriven, Redriven
+from worker.outbox.settle import NotSettled, Settled, SettledAs
 from worker.outbox.trigger import lane_of
 from worker.store import paths
-from worker.store.gateway import DELETE, Conflict, Find, update
-from worker.store.messages import DUE_AT_COMMIT, Stored, completion
+from worker.store.messages import Stored
 from worker.wiring import System
 
 RequestId = Annotated[str, typer.Argument(metavar="ID", help="The requestId of a message.")]
 WATCH_SECONDS = 0.3
+MOST_REASONS = 10
 
 
 def register(app: typer.Typer) -> None:
     app.command()(send)
     app.command()(status)
     app.command()(why)
+    app.command("list")(list_)
     app.command()(cancel)
+    app.command()(settle)
     app.command()(redrive)
 
 
@@ -124,10 +126,12 @@ def why(request_id: RequestId, as_json: Json = False) -> None:
     """What a message waits for, and the earliest time it can go."""
 
     async def work(system: System) -> dict[str, Any]:
-        stored = await _stored(system, request_id)
-        if not isinstance(stored.message, OutboxMessage):
-            return {"requestId": request_id, "sentence": stored.message.sentence, "earliest": None}
-        message = stored.message
+        found = await system.messages.get([request_id])
+        if not found:
+            fail(f"there is no message {request_id}")
+        message = found[0].message
+        if not isinstance(message, OutboxMessage):
+            return {"requestId": request_id, "sentence": message.sentence, "earliest": None}
         lane = (await system.lanes.read(lane_of(message.account_id))).lane
         account = await system.accounts.read(message.account_id)
         if not isinstance(account, Account):
@@ -142,36 +146,56 @@ def why(request_id: RequestId, as_json: Json = False) -> None:
         console.print(answer["sentence"])
 
 
-async def _stored(system: System, request_id: str) -> Stored:
-    found = await system.messages.get([request_id])
-    if not found:
-        fail(f"there is no message {request_id}")
-    return found[0]
+def list_(
+    status: Annotated[OutboxStatus, typer.Option(help="Which ones.")] = OutboxStatus.UNCERTAIN,
+    account: Annotated[str | None, typer.Option(help="Of one account alone.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at most.")] = 50,
+    after: Annotated[str | None, typer.Option(metavar="ID", help="Behind this one, to go on from there.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Messages of one status: those that are uncertain wait for a person, those that failed can be redriven."""
+
+    async def work(system: System) -> list[dict[str, Any]]:
+        found = await system.messages.in_status(status, account_id=account, limit=limit, after=after)
+        return [_row(stored) for stored in found]
+
+    rows = with_system(work)
+    if as_json:
+        show_json(rows)
+        return
+    columns = ["requestId", "accountId", "to", "attempts", "nextAttemptAt", "runId", "code", "error"]
+    where = "" if account is None else f" of {account}"
+    show_table(columns, [[row[name] for name in columns] for row in rows], f"no message{where} is {status.value}")
+    if len(rows) == limit:
+        console.print(f"there may be more: --after {rows[-1]['requestId']}")
+
+
+def _row(stored: Stored) -> dict[str, Any]:
+    message = stored.message
+    row: dict[str, Any] = {"requestId": stored.request_id, "accountId": stored.account_id}
+    if not isinstance(message, OutboxMessage):
+        nothing = dict.fromkeys(("to", "attempts", "nextAttemptAt", "runId"))
+        return {**row, **nothing, "code": "invalid_message", "error": message.sentence}
+    error = message.last_error
+    return {
+        **row,
+        "to": message.to,
+        "attempts": message.attempts,
+        "nextAttemptAt": message.next_attempt_at,
+        "runId": message.run_id,
+        "code": None if error is None else error.code.value,
+        "error": None if error is None else error.message,
+    }
 
 
 def cancel(request_id: RequestId, as_json: Json = False) -> None:
     """Take a message back that has not been sent. One that is on its way stays on its way."""
 
     async def work(system: System) -> str:
-        while True:
-            stored = await _stored(system, request_id)
-            message = stored.message
-            if not isinstance(message, OutboxMessage) or message.status is not OutboxStatus.QUEUED:
-                return str(stored.status)
-            result = await system.gateway.commit(
-                [update(paths.outbox(request_id), {"cancelRequested": True}, version=stored.version)]
-            )
-            if isinstance(result, Conflict):
-                continue
-            # Now as the lane would do it, so that it shows at once.
-            stored = await _stored(system, request_id)
-            if not isinstance(stored.message, OutboxMessage):
-                return str(stored.status)
-            ending = ending_of(stored.message, system.clock())
-            ended = getattr(ending, "message", None)
-            if isinstance(ended, OutboxMessage):
-                await system.messages.write(completion(stored, ended))
-            return str((await _stored(system, request_id)).status)
+        state = await system.cancel(request_id)
+        if state is None:
+            fail(f"there is no message {request_id}")
+        return state
 
     state = with_system(work)
     if as_json:
@@ -182,49 +206,57 @@ def cancel(request_id: RequestId, as_json: Json = False) -> None:
         console.print(f"{request_id}  cancelled")
 
 
+def settle(
+    request_id: RequestId,
+    settled_as: Annotated[SettledAs, typer.Option("--as", help="What a person found out.")],
+    as_json: Json = False,
+) -> None:
+    """End a doubt: say of an uncertain message that it was sent, or that it failed. To send it again: redrive."""
+
+    async def work(system: System) -> Settled:
+        result = await system.settle(request_id, settled_as)
+        if isinstance(result, NotSettled):
+            fail(result.sentence)
+        return result
+
+    settled = with_system(work)
+    if as_json:
+        show_json({"requestId": settled.request_id, "status": settled.status.value})
+    else:
+        console.print(f"{settled.request_id}  {settled.status.value}")
+
+
 def redrive(
     request_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="One message.")] = None,
     account: Annotated[str | None, typer.Option(help="All failed messages of an account.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Put failed messages back into the queue, with all their attempts before them."""
+    """Put failed messages back into the queue, with all their attempts before them; or one that is uncertain."""
     if (request_id is None) == (account is None):
         raise typer.BadParameter("give the ID of one message, or --account for all failed ones of an account")
 
-    async def work(system: System) -> list[str]:
-        redriven: list[str] = []
-        ids = [request_id] if request_id is not None else await _failed(system, str(account))
-        for stored in await system.messages.get(ids):
-            if await _redrive_one(system, stored):
-                redriven.append(stored.request_id)
-        for account_id in {stored.account_id for stored in await system.messages.get(redriven)}:
-            if account_id is not None:
-                await system.waker.wake(lane_of(account_id))
-        return redriven
+    async def work(system: System) -> list[Redriven | NotRedriven]:
+        if request_id is not None:
+            return [await system.redrive.one(request_id)]
+        done: list[Redriven | NotRedriven] = []
+        with progress("put back", shown=not as_json) as advance:
+            async for results in system.redrive.failed_of(str(account)):
+                advance(len(results))
+                done += results
+        return done
 
-    redriven = with_system(work)
+    results = with_system(work)
+    redriven = [result.request_id for result in results if isinstance(result, Redriven)]
+    left = [result for result in results if isinstance(result, NotRedriven)]
     if as_json:
-        show_json({"redriven": redriven})
+        reasons = [{"requestId": result.request_id, "reason": result.sentence} for result in left]
+        show_json({"redriven": redriven, "left": reasons})
+    elif redriven:
+        console.print(f"{len(redriven)} back in the queue" + (f", {len(left)} left as they are" if left else ""))
     if not redriven:
-        fail("nothing to redrive: only failed and uncertain messages can be put back")
-    if not as_json:
-        console.print(f"{len(redriven)} back in the queue")
-
-
-async def _failed(system: System, account_id: str) -> list[str]:
-    where = (("accountId", "==", account_id), ("status", "==", OutboxStatus.FAILED.value))
-    found = await system.gateway.find(Find(collection=paths.OUTBOX, where=where, select=("requestId",)))
-    return [snapshot.id for snapshot in found]
-
-
-async def _redrive_one(system: System, stored: Stored) -> bool:
-    message = stored.message
-    if not isinstance(message, OutboxMessage) or message.status not in (OutboxStatus.FAILED, OutboxStatus.UNCERTAIN):
-        return False
-    again, *shown = completion(stored, message.redriven(at=system.clock()))
-    writes = [replace(again, fields={**again.fields, **DUE_AT_COMMIT}), *shown]
-    writes.append(update(paths.message(message.thread_id, message.request_id), _QUEUED_AGAIN, version=None))
-    return not isinstance(await system.messages.write(writes), Conflict)
-
-
-_QUEUED_AGAIN = {"status": "queued", "error": DELETE, "failedAt": DELETE}
+        fail("nothing to redrive" + (f": {left[0].request_id}: {left[0].sentence}" if left else ""))
+    if left and not as_json:
+        for result in left[:MOST_REASONS]:
+            console.print(f"{result.request_id}: {result.sentence}", soft_wrap=True)
+        if len(left) > MOST_REASONS:
+            console.print(f"… and {len(left) - MOST_REASONS} more; --json tells each")

@@ -9,8 +9,6 @@ import typer
 from worker.cli.say import Json, console, fail, show_json, show_table
 from worker.cli.system import with_system
 from worker.domain.account import AccountStatus
-from worker.domain.lane import LaneState
-from worker.outbox.trigger import lane_of
 from worker.wiring import System
 
 AccountId = Annotated[str, typer.Argument(metavar="ACCOUNT", help="The accountId.")]
@@ -25,41 +23,21 @@ def register(app: typer.Typer) -> None:
 
 def pause(account: AccountId, as_json: Json = False) -> None:
     """Stop sending for an account. Its messages stay queued."""
-    _set(account, AccountStatus.PAUSED, as_json)
+    _done(account, with_system(lambda system: system.pause(account)), AccountStatus.PAUSED, as_json)
 
 
 def resume(account: AccountId, as_json: Json = False) -> None:
     """Send again for an account that was paused or parked."""
-    _set(account, AccountStatus.ACTIVE, as_json)
+    _done(account, with_system(lambda system: system.resume(account)), AccountStatus.ACTIVE, as_json)
 
 
-def _set(account: str, status: AccountStatus, as_json: bool) -> None:
-    async def work(system: System) -> bool:
-        if not await system.accounts.set_status(account, status):
-            return False
-        if status is AccountStatus.ACTIVE:
-            await _resumed_lane(system, account)
-        return True
-
-    if not with_system(work):
+def _done(account: str, is_there: bool, status: AccountStatus, as_json: bool) -> None:
+    if not is_there:
         fail(f"there is no account {account}")
     if as_json:
         show_json({"accountId": account, "status": status.value})
     else:
         console.print(f"{account}  {status.value}")
-
-
-async def _resumed_lane(system: System, account: str) -> None:
-    ref = lane_of(account)
-    while True:
-        stored = await system.lanes.read(ref)
-        lane = stored.lane.resumed(now=system.clock())
-        if await system.lanes.write(ref, lane, stored) is not None:
-            break
-    if lane.state is LaneState.READY:
-        await system.waker.enqueue(ref, lane.ready_at or system.clock())  # the task it has comes at the pause's end
-    else:
-        await system.waker.wake(ref)
 
 
 def lanes(as_json: Json = False) -> None:

@@ -6,12 +6,14 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
 from rich.console import Console
+from rich.progress import Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -76,6 +78,15 @@ def show_fields(fields: Mapping[str, Any]) -> None:
     width = max((len(name) for name in fields), default=0)
     for name, value in fields.items():
         console.print(Text.assemble((name.ljust(width), "bold"), "  ", _text(value)), soft_wrap=True)
+
+
+@contextmanager
+def progress(what: str, *, shown: bool) -> Iterator[Callable[[int], None]]:
+    """How many there have been so far, for work whose end is not known; only where somebody looks on."""
+    columns = (TextColumn("{task.description}"), TextColumn("{task.completed:,.0f}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not (shown and console.is_terminal)) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda count: bar.advance(task, count)
 
 
 def _text(value: Any) -> str:

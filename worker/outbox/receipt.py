@@ -8,17 +8,12 @@ from __future__ import annotations
 from enum import StrEnum
 
 from worker import log
-from worker.domain.account import Account
-from worker.domain.lane import Lane, ThreadHold
-from worker.domain.message import OutboxMessage, OutboxStatus
+from worker.domain.message import OutboxMessage
 from worker.domain.receipt import Ignored, apply, needs_outbox
 from worker.errors import Unwritable
-from worker.lane.waking import Waker
-from worker.outbox.trigger import lane_of
+from worker.outbox.free_thread import FreeThread
 from worker.providers.protocol import PartReceipt
-from worker.store.accounts import AccountStore
 from worker.store.gateway import Conflict
-from worker.store.lanes import LaneStore
 from worker.store.messages import MessageStore, Stored, StoredMessage
 
 TRIES = 8
@@ -32,11 +27,9 @@ class Applied(StrEnum):
 
 
 class Receipts:
-    def __init__(self, messages: MessageStore, lanes: LaneStore, accounts: AccountStore, waker: Waker) -> None:
+    def __init__(self, messages: MessageStore, free_thread: FreeThread) -> None:
         self._messages = messages
-        self._lanes = lanes
-        self._accounts = accounts
-        self._waker = waker
+        self._free_thread = free_thread
 
     async def apply(self, account_id: str, event: PartReceipt) -> Applied:
         if not event.tells_of_message:
@@ -84,26 +77,3 @@ class Receipts:
             if isinstance(message, OutboxMessage) and message.account_id == account_id and message.run_id is not None:
                 return StoredMessage.unshown(message)
         return None
-
-    async def _free_thread(self, before: OutboxMessage) -> None:
-        """The thread need not wait for the message any longer, if that is what it waits for."""
-        if before.status is OutboxStatus.SENDING:
-            return  # its holder is at work, and will see it
-        ref = lane_of(before.account_id)
-        while True:
-            stored = await self._lanes.read(ref)
-            hold = stored.lane.holds.get(before.thread_id)
-            if hold is None or hold.request_id != before.request_id:
-                return
-            freed = await self._without(hold, before, stored.lane)
-            if await self._lanes.write(ref, freed, stored) is not None:
-                await self._waker.wake(ref)
-                return
-
-    async def _without(self, hold: ThreadHold, before: OutboxMessage, lane: Lane) -> Lane:
-        """The hold has two reasons in it: the message, which is settled, and the recipient's pace, which is not."""
-        account = await self._accounts.read(before.account_id)
-        if isinstance(account, Account) and account.per_recipient and before.last_error is not None:
-            spared_until = min(hold.until, before.last_error.at + account.per_recipient)
-            return lane.holding(before.thread_id, ThreadHold(until=spared_until))
-        return lane.without_holds(frozenset({before.thread_id}))

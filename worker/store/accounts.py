@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from worker.domain.account import Account, AccountStatus, InvalidAccount, parse_account
 from worker.domain.outcome import DeliveryError
 from worker.domain.pacing import Block, Cap, pushed, reserve
 from worker.store import paths
-from worker.store.gateway import Conflict, Gateway, Version, create, update
+from worker.store.gateway import DELETE, Conflict, Gateway, Snapshot, Version, WriteOp, create, update
 from worker.store.messages import error_fields
 
 TRIES = 8
@@ -36,9 +38,17 @@ class AccountStore:
         fields = {"status": AccountStatus.PARKED.value, "parkedBecause": error_fields(error)}
         await self._gateway.commit([update(paths.account(account_id), fields, version=snapshot.version)])
 
-    async def set_status(self, account_id: str, status: AccountStatus) -> bool:
-        """False: there is no such account."""
-        result = await self._gateway.commit([update(paths.account(account_id), {"status": status.value}, version=None)])
+    async def pause(self, account_id: str) -> bool:
+        """Until a person resumes it; an end that an earlier pause had would end this one. False: no such account."""
+        return await self._change(account_id, {"status": AccountStatus.PAUSED.value, "pausedUntil": DELETE})
+
+    async def resume(self, account_id: str) -> bool:
+        """Whatever it was closed for. False: no such account."""
+        fields = {"status": AccountStatus.ACTIVE.value, "pausedUntil": DELETE, "parkedBecause": DELETE}
+        return await self._change(account_id, fields)
+
+    async def _change(self, account_id: str, fields: Mapping[str, Any]) -> bool:
+        result = await self._gateway.commit([update(paths.account(account_id), fields, version=None)])
         return not isinstance(result, Conflict)
 
 
@@ -63,11 +73,7 @@ class SharedLimit:
             usable_at = block.tat - self.cap.tolerance
             if usable_at > now + longest:
                 return usable_at - longest / 2
-            if snapshot is None:
-                op = create(paths.limit(self.name), {"tat": block.until, "burst": self.cap.burst})
-            else:
-                op = update(paths.limit(self.name), {"tat": block.until}, version=snapshot.version)
-            if not isinstance(await self.gateway.commit([op]), Conflict):
+            if not isinstance(await self.gateway.commit([self._moved(snapshot, block.until)]), Conflict):
                 return block
         return now + self.cap.interval * TRIES  # others were faster too often
 
@@ -77,9 +83,11 @@ class SharedLimit:
             snapshot = await self.gateway.get(paths.limit(self.name))
             stored = None if snapshot is None else snapshot.data.get("tat")
             tat = pushed(self.cap, stored, until=until)
-            if snapshot is None:
-                op = create(paths.limit(self.name), {"tat": tat, "burst": self.cap.burst})
-            else:
-                op = update(paths.limit(self.name), {"tat": tat}, version=snapshot.version)
-            if not isinstance(await self.gateway.commit([op]), Conflict):
+            if not isinstance(await self.gateway.commit([self._moved(snapshot, tat)]), Conflict):
                 return
+
+    def _moved(self, before: Snapshot | None, tat: datetime) -> WriteOp:
+        """With the cap that is in force: the settings say it, and here people can see it."""
+        path, per_second = paths.limit(self.name), 1 / self.cap.interval.total_seconds()
+        fields = {"tat": tat, "perSecond": float(f"{per_second:.4g}"), "burst": self.cap.burst}
+        return create(path, fields) if before is None else update(path, fields, version=before.version)

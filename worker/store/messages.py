@@ -45,6 +45,7 @@ IN_WAITING = (OutboxStatus.QUEUED.value, OutboxStatus.UNCERTAIN.value)
 MOST_IN_A_QUERY = 30
 """Values that Firestore takes in one `in`."""
 DUE_AT_COMMIT = {"nextAttemptAt": SERVER_TIME}
+_QUEUED_AGAIN = {"status": MessageStatus.QUEUED.value, "error": DELETE, "failedAt": DELETE}
 _EVER = datetime(1970, 1, 1, tzinfo=UTC)
 """Before any time that a document may have."""
 LARGEST_BYTES = 1_040_000
@@ -176,6 +177,21 @@ class MessageStore:
         found = await self._gateway.find(query)
         return str(found[0].data["accountId"]) if found else None
 
+    async def in_status(
+        self, status: OutboxStatus, *, account_id: str | None = None, limit: int, after: str | None = None
+    ) -> list[Stored]:
+        """For people who look for them: documents of one status, of all accounts or of one, by name; behind that
+        requestId, if given."""
+        of_account = () if account_id is None else (("accountId", "==", account_id),)
+        query = Find(
+            collection=paths.OUTBOX,
+            where=(*of_account, ("status", "==", status.value)),
+            order_by=("__name__",),
+            limit=limit,
+            start_after=None if after is None else (paths.outbox(after),),
+        )
+        return [_stored(snapshot) for snapshot in await self._gateway.find(query)]
+
     async def get(self, request_ids: Sequence[str]) -> list[Stored]:
         """Those that exist."""
         found = await self._gateway.get_all([paths.outbox(request_id) for request_id in request_ids])
@@ -208,6 +224,17 @@ class MessageStore:
 
     async def write(self, writes: Sequence[WriteOp]) -> Committed | Conflict:
         return await self._gateway.commit(writes)
+
+    async def put_back(self, ended: Stored, again: OutboxMessage) -> bool:
+        """A person's way back: due when it is written, and people see it as queued once more. False: it was changed
+        meanwhile, or people see nothing of it."""
+        writes = [
+            update(
+                paths.outbox(again.request_id), _changes(_valid(ended), again) | DUE_AT_COMMIT, version=ended.version
+            ),
+            update(paths.message(again.thread_id, again.request_id), _QUEUED_AGAIN, version=None),
+        ]
+        return not isinstance(await self._gateway.commit(writes), Conflict)
 
     # --- what a run reads and writes
 
@@ -292,12 +319,14 @@ class MessageStore:
         self, before: StoredMessage, after: ShownMessage, outbox: tuple[Stored, OutboxMessage] | None
     ) -> Committed | Conflict:
         changes = _shown_changes(before.shown, after)
+        writes: list[WriteOp] = []
         if before.version is not None:
-            writes = [update(before.path, changes, version=before.version)]
+            writes.append(update(before.path, changes, version=before.version))
         else:
             assert outbox is not None, "a message that is not shown yet is known from its outbox document"
-            shown, thread = first_shown(outbox[1])
-            writes = [replace(shown, fields={**shown.fields, **changes}, masked=False, exists=False), thread]
+            if outbox[1].status is OutboxStatus.SENT:  # one that failed is not shown at all
+                shown, thread = first_shown(outbox[1])
+                writes = [replace(shown, fields={**shown.fields, **changes}, masked=False, exists=False), thread]
         if outbox is not None:
             old, new = outbox
             writes.append(update(paths.outbox(new.request_id), _changes(_valid(old), new), version=old.version))

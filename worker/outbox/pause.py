@@ -1,0 +1,43 @@
+"""An account paused and resumed by a person. Resuming also ends what the lane itself was waiting for."""
+
+from __future__ import annotations
+
+from worker.clock import Clock
+from worker.domain.lane import LaneState
+from worker.lane.waking import Waker
+from worker.outbox.trigger import lane_of
+from worker.store.accounts import AccountStore
+from worker.store.lanes import LaneStore
+
+
+class Pause:
+    def __init__(self, accounts: AccountStore) -> None:
+        self._accounts = accounts
+
+    async def __call__(self, account_id: str) -> bool:
+        """False: there is no such account."""
+        return await self._accounts.pause(account_id)
+
+
+class Resume:
+    def __init__(self, accounts: AccountStore, lanes: LaneStore, waker: Waker, clock: Clock) -> None:
+        self._accounts = accounts
+        self._lanes = lanes
+        self._waker = waker
+        self._clock = clock
+
+    async def __call__(self, account_id: str) -> bool:
+        """False: there is no such account."""
+        if not await self._accounts.resume(account_id):
+            return False
+        ref = lane_of(account_id)
+        while True:
+            stored = await self._lanes.read(ref)
+            lane = stored.lane.resumed(now=self._clock())
+            if await self._lanes.write(ref, lane, stored) is not None:
+                break
+        if lane.state is LaneState.READY:
+            await self._waker.enqueue(ref, lane.ready_at or self._clock())  # its own task comes at the pause's end
+        else:
+            await self._waker.wake(ref)
+        return True
