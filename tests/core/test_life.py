@@ -11,6 +11,7 @@ import pytest
 from emulator.providers.core import Account
 from emulator.providers.faults import NO_FAULTS, Faults
 from tests.core.support import Calm, simulate
+from worker.outbox.drain import ACCOUNT_FRESH
 from worker.outbox.trigger import lane_of
 from worker.store import paths
 from worker.store.gateway import update
@@ -161,16 +162,16 @@ def test_outside_its_window_an_account_sends_nothing_and_begins_when_it_opens() 
 def test_a_paused_account_keeps_its_messages_until_it_is_resumed() -> None:
     async def body(calm: Calm) -> None:
         await calm.account(pace={"perMinute": 60})
-        await calm.send_many(20)
+        await calm.send_many(60)
         await asyncio.sleep(5)
         await calm.change_account(status="paused")
-        await asyncio.sleep(12)
+        await asyncio.sleep(ACCOUNT_FRESH.total_seconds() + 1)
         sent = calm.statuses()["sent"]
         await asyncio.sleep(120)
-        assert calm.statuses() == {"sent": sent, "queued": 20 - sent}
-        assert 0 < sent < 20
+        assert calm.statuses() == {"sent": sent, "queued": 60 - sent}
+        assert 0 < sent < 30
         await resume(calm)
-        await calm.until(lambda: calm.statuses()["sent"] == 20, within=timedelta(seconds=30))
+        await calm.until(lambda: calm.statuses()["sent"] == 60, within=timedelta(seconds=60))
 
     simulate(body)
 

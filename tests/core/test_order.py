@@ -217,8 +217,8 @@ def test_a_message_that_a_hold_waits_for_is_a_candidate_also_as_the_last_of_its_
         await calm.send("behind-it")
         await asyncio.sleep(1)
         await calm.send("waited-for")
-        candidates = Candidates(calm.world.client.system.messages, lane_of("shop"), page=2)
-        await candidates.read_more(calm.world.clock(), calm.world.clock(), ())
+        candidates = Candidates(calm.world.client.system.messages, lane_of("shop"))
+        await candidates.read_more(calm.world.clock(), calm.world.clock(), 2, ())
         assert _ids(candidates) == ["behind-it"], "the last of a page waits for the next page"
         await candidates.read_named(["waited-for"], ())
         assert _ids(candidates) == ["behind-it", "waited-for"]

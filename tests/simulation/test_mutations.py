@@ -23,7 +23,7 @@ from worker.domain.message import MessageStatus, OutboxMessage
 from worker.domain.run import Run
 from worker.lane.session import Session
 from worker.lane.waking import Waker
-from worker.outbox import complete, drain, sweep
+from worker.outbox import complete, drain, judge, sweep
 from worker.outbox.claim import Candidates
 from worker.outbox.pace import Pace
 from worker.runs import expand
@@ -101,7 +101,7 @@ def no_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def resend_without_being_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     resend = attempt.Policy(on_uncertain=OnUncertain.RESEND)
-    monkeypatch.setattr(drain, "_policy", lambda account, settings: resend)
+    monkeypatch.setattr(judge, "policy_of", lambda account, settings: resend)
 
 
 def receipts_that_go_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,10 +88,15 @@ class Session:
     def must_yield(self) -> bool:
         """The quantum is used up and another lane waits, or the run has lasted as long as a run may."""
         now = self._clock()
-        if now - self.started_at >= self._longest:
+        if now >= self.ends_at:
             return True
         waiting = self._slots.waiting
         return turn(started_at=self.started_at, now=now, quantum=self._quantum, lanes_waiting=waiting) is Turn.YIELD
+
+    @property
+    def ends_at(self) -> datetime:
+        """When this run ends, whoever waits or does not."""
+        return self.started_at + self._longest
 
     # --- writes under the lease
 

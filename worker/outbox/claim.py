@@ -20,10 +20,9 @@ from worker.store.messages import MessageStore, Stored
 
 
 class Candidates:
-    def __init__(self, messages: MessageStore, ref: LaneRef, page: int) -> None:
+    def __init__(self, messages: MessageStore, ref: LaneRef) -> None:
         self._messages = messages
         self._ref = ref
-        self._page = page
         self._kept: dict[str, Stored] = {}
         self._last: Stored | None = None
         """The last document of the page read last: the next page begins behind it."""
@@ -68,19 +67,19 @@ class Candidates:
         self._ordered = None
         self.exhausted = False
 
-    async def read_more(self, now: datetime, due_by: datetime, skip: Collection[str]) -> int:
-        """The next page, without what is in flight (its documents may still be queued as the query sees them). How
-        many documents it had.
+    async def read_more(self, now: datetime, due_by: datetime, limit: int, skip: Collection[str]) -> int:
+        """The next page of so many, without what is in flight (its documents may still be queued as the query sees
+        them). How many documents it had.
 
         `due_by` is not beyond the database's time. The next page begins where this one ended, and a time that a server
         sets may then no longer fall before that."""
-        page = await self._messages.due(self._ref.key, due_by, self._page, self._last)
+        page = await self._messages.due(self._ref.key, due_by, limit, self._last)
         found = page.documents
         self._ordered = None
         for stored in found:
             if stored.request_id not in skip:
                 self._kept[stored.request_id] = stored
-        self.exhausted = len(found) < self._page
+        self.exhausted = len(found) < limit
         self.read_at, self.due_by, self.moment = now, due_by, page.moment
         if found:
             # A malformed document has no place in the order to go on from; the page is then read anew from its start.
