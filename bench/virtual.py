@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -100,8 +100,8 @@ class Counted(World):
 
     # --- what is there
 
-    def outbox(self) -> dict[str, dict[str, Any]]:
-        return {path: data for path, data in self.truth.latest().items() if path.startswith("outbox/")}
+    def outbox(self) -> Mapping[str, dict[str, Any]]:
+        return self.truth.collection("outbox")
 
     def sent(self) -> int:
         return sum(data.get("status") == "sent" for data in self.outbox().values())

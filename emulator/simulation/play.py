@@ -135,9 +135,9 @@ class Play:
 
     def _run_ids(self, reminder_id: str | None = None) -> list[str]:
         return [
-            data["runId"]
-            for path, data in self.world.truth.latest().items()
-            if path.startswith("runs/") and reminder_id in (None, data.get("reminderId"))
+            run_id
+            for run_id, data in self.world.truth.collection("runs").items()
+            if reminder_id in (None, data.get("reminderId"))
         ]
 
     # --- happenings
@@ -271,14 +271,12 @@ class Play:
         """Anything that is still to be sent or settled, and anybody who is still at it."""
         if self.world.webhooks.pending:
             return True
-        for path, data in self.world.truth.latest().items():
-            if path.startswith("lanes/") and (data["state"] != "idle" or data.get("nextDueAt") is not None):
-                return True
-            if path.startswith("outbox/") and _is_open(data):
-                return True
-            if path.startswith("runs/") and data["status"] not in ENDED:
-                return True
-        return False
+        stored = self.world.truth.collection
+        return (
+            any(lane["state"] != "idle" or lane.get("nextDueAt") is not None for lane in stored("lanes").values())
+            or any(_is_open(message) for message in stored("outbox").values())
+            or any(run["status"] not in ENDED for run in stored("runs").values())
+        )
 
 
 def _is_open(data: dict[str, Any]) -> bool:

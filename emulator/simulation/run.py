@@ -78,8 +78,8 @@ async def _main(scenario: Scenario, seen: list[Result]) -> None:
                 scenario.seed,
                 tuple(found),
                 tuple(trace(scenario, world.truth)) if found else (),
-                messages=_documents(world.truth, "outbox/"),
-                runs=_documents(world.truth, "runs/"),
+                messages=len(world.truth.collection("outbox")),
+                runs=len(world.truth.collection("runs")),
                 attempts=len(world.truth.attempts),
                 crashes=len(world.truth.dead),
                 virtual_seconds=world.loop.time(),
@@ -87,10 +87,6 @@ async def _main(scenario: Scenario, seen: list[Result]) -> None:
         )
     finally:
         await world.stop()
-
-
-def _documents(truth: Truth, prefix: str) -> int:
-    return sum(path.startswith(prefix) for path in truth.latest())
 
 
 def trace(scenario: Scenario, truth: Truth) -> Iterator[str]:

@@ -14,7 +14,7 @@ and the parts of one message may follow each other past the end of a window: hal
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -31,7 +31,7 @@ _MOVED_BY_RECEIPTS = ("sent", "failed", "uncertain")
 
 
 def run_breaches(scenario: Scenario, truth: Truth) -> Iterator[str]:
-    runs = {path.removeprefix("runs/"): data for path, data in truth.latest().items() if path.startswith("runs/")}
+    runs = truth.collection("runs")
     documents = _documents(truth)
     for spec in scenario.reminders:
         yield from _fired(spec, truth, runs)
@@ -46,16 +46,16 @@ def run_breaches(scenario: Scenario, truth: Truth) -> Iterator[str]:
 def _documents(truth: Truth) -> dict[str, dict[str, dict[str, Any]]]:
     """runId -> requestId -> the outbox document as it is in the end."""
     found: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
-    for path, data in truth.latest().items():
-        if path.startswith("outbox/") and data.get("runId"):
-            found[data["runId"]][data["requestId"]] = data
+    for request_id, data in truth.collection("outbox").items():
+        if data.get("runId"):
+            found[data["runId"]][request_id] = data
     return found
 
 
 # --- every run comes, and ends
 
 
-def _fired(spec: ReminderSpec, truth: Truth, runs: dict[str, dict[str, Any]]) -> Iterator[str]:
+def _fired(spec: ReminderSpec, truth: Truth, runs: Mapping[str, dict[str, Any]]) -> Iterator[str]:
     reminder = truth.latest().get(f"reminders/{spec.reminder_id}")
     if reminder is None:
         yield f"fired: {spec.reminder_id} is not there"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -46,6 +48,8 @@ class Truth:
         self._provider = provider
         self.changes: list[Seen] = []
         self._latest: dict[str, dict[str, Any]] = {}
+        self._by_collection: defaultdict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
+        self._waiting: list[asyncio.Future[None]] = []
         self.attempts: list[Attempt] = []
         self.accepted: list[tuple[str, str]] = []
         """(process, requestId) of each attempt that its process knows to have been accepted."""
@@ -63,6 +67,21 @@ class Truth:
     def latest(self) -> dict[str, dict[str, Any]]:
         """Every document as it is now."""
         return self._latest
+
+    def collection(self, name: str) -> Mapping[str, dict[str, Any]]:
+        """The documents of a collection at the top, as they are now, by their ids."""
+        return self._by_collection[name]
+
+    async def stirs(self, within_seconds: float) -> None:
+        """Returns with the next commit, or when so much time has gone by without one."""
+        loop = asyncio.get_running_loop()
+        stirred: asyncio.Future[None] = loop.create_future()
+        self._waiting.append(stirred)
+        enough = loop.call_later(within_seconds, _set, stirred)
+        try:
+            await stirred
+        finally:
+            enough.cancel()
 
     def note(self, words: str) -> None:
         self.notes.append((self._clock(), words))
@@ -84,10 +103,22 @@ class Truth:
     def _committed(self, changes: Sequence[Change], commit_micros: int) -> None:
         at = self._clock()
         for change in changes:
-            path = "/".join(change.location.segments)
+            segments = change.location.segments
+            path = "/".join(segments)
             data = None if change.new is None else from_fields(change.new.fields)
             self.changes.append(Seen(at, path, data))
+            here = self._by_collection[segments[0]] if len(segments) == 2 else {}
             if data is None:
                 self._latest.pop(path, None)
+                here.pop(segments[1], None)
             else:
                 self._latest[path] = data
+                here[segments[1]] = data
+        waiting, self._waiting = self._waiting, []
+        for stirred in waiting:
+            _set(stirred)
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

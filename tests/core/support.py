@@ -83,8 +83,7 @@ class Calm:
         return str(self.outbox(request_id).get("status"))
 
     def statuses(self) -> Counter[str]:
-        documents = self.world.truth.latest().items()
-        return Counter(str(data.get("status")) for path, data in documents if path.startswith("outbox/"))
+        return Counter(str(data.get("status")) for data in self.world.truth.collection("outbox").values())
 
     def lane(self, account_id: str = "shop") -> dict[str, Any]:
         return self.document(paths.lane("outbox", account_id))
@@ -100,11 +99,15 @@ class Calm:
         return (at - START).total_seconds()
 
     async def until(self, condition: Callable[[], bool], *, within: timedelta = timedelta(minutes=30)) -> None:
-        """Virtual time goes by until it holds."""
-        ends = self.world.clock() + within
+        """Virtual time goes by until it holds. Looked at when something was written, but not more often than somebody
+        could tell; and from time to time, for what is not written."""
+        ends, truth = self.world.clock() + within, self.world.truth
         while not condition():
             assert self.world.clock() < ends, f"not within {within}: {self.statuses()}"
+            seen = len(truth.changes)
             await asyncio.sleep(0.05)
+            if len(truth.changes) == seen:
+                await truth.stirs(within_seconds=1)
 
 
 def simulate(test: Callable[[Calm], Awaitable[T]], *, sweeps: bool = True, **options: Any) -> T:

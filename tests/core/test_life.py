@@ -83,7 +83,7 @@ def test_a_cancel_ends_the_retries() -> None:
         await calm.account()
         calm.world.provider.faults = Faults(errorRate=1.0)
         await calm.send("request-1")
-        await calm.until(lambda: calm.outbox("request-1")["attempts"] == 2)
+        await calm.until(lambda: calm.outbox("request-1").get("failures") == 2)
         await cancel(calm, "request-1")
         await calm.send("behind-it")
         calm.world.provider.faults = NO_FAULTS

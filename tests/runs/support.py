@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any
@@ -33,8 +32,7 @@ async def remind(calm: Calm, reminder_id: str = "rem", *, targets: int = 10, **f
 
 
 def runs(calm: Calm) -> dict[str, dict[str, Any]]:
-    documents = calm.world.truth.latest().items()
-    return {path.removeprefix("runs/"): data for path, data in documents if path.startswith("runs/")}
+    return dict(calm.world.truth.collection("runs"))
 
 
 def only_run(calm: Calm) -> dict[str, Any]:
@@ -48,10 +46,7 @@ def has_ended(calm: Calm, count: int = 1) -> bool:
 
 
 async def until_ended(calm: Calm, count: int = 1, *, within: timedelta = timedelta(hours=2)) -> None:
-    ends = calm.world.clock() + within
-    while not has_ended(calm, count):
-        assert calm.world.clock() < ends, f"not within {within}: {runs(calm)} {calm.statuses()}"
-        await asyncio.sleep(1)
+    await calm.until(lambda: has_ended(calm, count), within=within)
 
 
 def targets_called(calm: Calm) -> Counter[str]:
