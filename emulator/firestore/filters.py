@@ -8,7 +8,7 @@ stand in one query together.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import chain, product
 
 from emulator.firestore import keys
@@ -122,7 +122,10 @@ def _joined(predicates: Iterable[Predicate]) -> Conjunction:
 
 def _distinct(conjunctions: Iterable[Conjunction]) -> list[Conjunction]:
     """Without those that say the same as another."""
-    return list({frozenset(Counter(one).items()): one for one in conjunctions}.values())
+    found = list(conjunctions)
+    if len(found) < 2:
+        return found
+    return list({frozenset(Counter(one).items()): one for one in found}.values())
 
 
 def _too_many(count: int) -> RpcError:
@@ -218,18 +221,12 @@ def _is_null_or_nan(value: Proto) -> bool:
     return value.WhichOneof("value_type") in ("null_value", None) or keys.is_nan(value)
 
 
-def _field_operator(number: int) -> str:
-    return _name(StructuredQuery.FieldFilter.Operator, number)
+def _names(operators: Proto) -> Callable[[int], str]:
+    """An operator's name, or nothing for a number that this version of the API does not have."""
+    by_number: dict[int, str] = {number: name for name, number in operators.items()}
+    return lambda number: by_number.get(number, "")
 
 
-def _unary_operator(number: int) -> str:
-    return _name(StructuredQuery.UnaryFilter.Operator, number)
-
-
-def _composite_operator(number: int) -> str:
-    return _name(StructuredQuery.CompositeFilter.Operator, number)
-
-
-def _name(operators: Proto, number: int) -> str:
-    """The operator's name, or nothing for a number that this version of the API does not have."""
-    return str(operators.Name(number)) if number in operators.values() else ""
+_field_operator = _names(StructuredQuery.FieldFilter.Operator)
+_unary_operator = _names(StructuredQuery.UnaryFilter.Operator)
+_composite_operator = _names(StructuredQuery.CompositeFilter.Operator)
