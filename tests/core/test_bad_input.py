@@ -74,7 +74,17 @@ def test_a_malformed_document_fails_with_a_reason_and_blocks_nobody(case: str) -
     simulate(body, sweeps=False)
 
 
-@pytest.mark.parametrize("case", ["a part of an unknown type", "attempts as text", "more than a mebibyte with ours"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        "a part of an unknown type",
+        "attempts as text",
+        "more than a mebibyte with ours",
+        "the thread of another account",
+        "another recipient's thread",
+        "a recipient of another type",
+    ],
+)
 def test_people_see_that_it_failed_and_why(case: str) -> None:
     changes, words = BAD[case]
 

@@ -9,15 +9,14 @@ from worker.domain.message import KEEP_ENDED
 from worker.domain.outcome import DeliveryError
 from worker.errors import Unwritable
 from worker.store.gateway import Committed, Conflict
-from worker.store.messages import MessageStore, Stored, refusal, shown_refusal
+from worker.store.messages import MessageStore, Stored, refusal, shown_refusals
 
 
 async def refuse(messages: MessageStore, document: Stored, error: DeliveryError) -> Committed | Conflict:
     """Both in one commit; the outbox document alone, if there is no message document to write to."""
     log.message_refused(document.request_id, error.message)
     marked = refusal(document, error, error.at + KEEP_ENDED)
-    shown = shown_refusal(document, error)
-    if shown is not None:
+    for shown in shown_refusals(document, error):
         with suppress(Unwritable):
             result = await messages.write([marked, shown])
             if not isinstance(result, Conflict):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from worker.domain.message import SHOWN_AS, MessageStatus, OutboxMessage, OutboxStatus, shown_text
+from worker.domain.message import SHOWN_AS, MessageStatus, OutboxMessage, OutboxStatus, shown_text, thread_id_of
 from worker.domain.outcome import DeliveryError, ErrorCode
 from worker.domain.receipt import ShownMessage
 from worker.domain.validation import InvalidMessage, parse_message
@@ -62,6 +62,8 @@ class Stored:
     """As the document says, also of a malformed one; None if it says nothing usable."""
     account_id: str | None
     """The same of the account."""
+    to: str | None
+    """The same of the recipient."""
     status: str | None
     """The same of the status."""
     created: datetime
@@ -384,14 +386,17 @@ def refusal(document: Stored, error: DeliveryError, expire_at: datetime) -> Writ
     return update(paths.outbox(document.request_id), fields, version=document.version)
 
 
-def shown_refusal(document: Stored, error: DeliveryError) -> WriteOp | None:
-    """What people see of a malformed document; None if it names no thread of its own account."""
-    thread_id, account_id = document.thread_id, document.account_id
-    if thread_id is None or account_id is None or not thread_id.startswith(f"{account_id}__"):
-        return None
+def shown_refusals(document: Stored, error: DeliveryError) -> list[WriteOp]:
+    """What people see of a malformed document, if it is where one of these looks: in the thread that it names, but
+    only in one of its own account, or in the one that its account and recipient make."""
+    account_id = document.account_id
+    if account_id is None:
+        return []
+    named, made = document.thread_id, document.to and thread_id_of(account_id, document.to)
+    own = [one for one in (named, made) if one and one.startswith(thread_id_of(account_id, ""))]
     shown = {"code": error.code.value, "message": error.message}
     fields = {"status": MessageStatus.FAILED.value, "failedAt": error.at, "error": shown}
-    return update(paths.message(thread_id, document.request_id), fields, version=None)
+    return [update(paths.message(one, document.request_id), fields, version=None) for one in dict.fromkeys(own)]
 
 
 def shown_fields(message: OutboxMessage) -> dict[str, Any]:
@@ -415,6 +420,7 @@ def _stored(snapshot: Snapshot) -> Stored:
         version=snapshot.version,
         thread_id=_id(snapshot.data.get("threadId")),
         account_id=_id(snapshot.data.get("accountId")),
+        to=_id(snapshot.data.get("to")),
         status=_id(snapshot.data.get("status")),
         created=snapshot.created,
         ballast=tuple(name for name in snapshot.data if name not in _KEPT) if is_too_large else (),
