@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -158,7 +160,7 @@ def _results(first: int, count: int, jobs: int) -> Iterator[Result]:
     if jobs <= 1:
         yield from map(run_seed, range(first, first + count))
         return
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_end_with_the_asker) as pool:
         ranges = [
             range(start, min(start + SEEDS_A_TASK, first + count))
             for start in range(first, first + count, SEEDS_A_TASK)
@@ -167,12 +169,18 @@ def _results(first: int, count: int, jobs: int) -> Iterator[Result]:
             yield from done.result()
 
 
+def _end_with_the_asker() -> None:
+    """A pool's processes outlive whoever made it and was killed: they wait for work for ever."""
+    asker = parent_process()
+    assert asker is not None, "this runs in a process of the pool"
+
+    def watch() -> None:
+        asker.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def _run_range(seeds: range) -> list[Result]:
     logging.disable(logging.CRITICAL)  # as in the process that asked
-    asker = parent_process()
-    results = []
-    for seed in seeds:
-        if asker is not None and not asker.is_alive():
-            raise SystemExit("whoever asked is gone")
-        results.append(run_seed(seed))
-    return results
+    return [run_seed(seed) for seed in seeds]

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import select
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +15,8 @@ from emulator.simulation.run import Report, Result, run_seed, run_seeds
 
 SEEDS = int(os.environ.get("OUTBOX_SIM_SEEDS", "200"))
 
+
+PATIENCE_SECONDS = 20.0
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -41,3 +47,29 @@ def test_the_worlds_are_as_hostile_as_they_should_be(report: Report) -> None:
 
 def test_a_seed_gives_the_same_run_again() -> None:
     assert run_seed(3) == run_seed(3)
+
+
+HELPED = """
+from multiprocessing import active_children
+from emulator.simulation import run
+
+def tell(report):
+    print(*(helper.pid for helper in active_children()), flush=True)
+
+if __name__ == "__main__":
+    run.SEEDS_A_TASK = 1
+    run.run_seeds(0, 1000, jobs=2, on_progress=tell)
+"""
+
+
+def test_the_processes_of_a_simulation_end_with_the_one_that_was_killed(tmp_path: Path) -> None:
+    script = tmp_path / "helped.py"
+    script.write_text(HELPED, encoding="utf-8")
+    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) as asking:
+        assert asking.stdout is not None
+        helpers = [os.pidfd_open(int(pid)) for pid in asking.stdout.readline().split()]
+        asking.kill()
+    assert len(helpers) == 2
+    for helper in helpers:
+        assert select.select([helper], [], [], PATIENCE_SECONDS)[0] == [helper], "it is still there"
+        os.close(helper)
