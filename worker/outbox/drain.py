@@ -209,7 +209,8 @@ class Drain:
         if not planned.claims or planned.endings or planned.settle:
             return planned
         allowed = await self._pace.allowed_by_all(len(planned.claims), own, now)
-        return planned if allowed == own else self._planned(allowed, now)
+        # Planned anew if we waited for the shared cap: what was in flight may have come back to the queue meanwhile.
+        return planned if allowed is own else self._planned(allowed, now)
 
     def _planned(self, allowed: Allowance, now: datetime) -> Plan:
         return plan(
