@@ -152,7 +152,7 @@ def assemble(
         REMINDER: ReminderHandler(runs, waker, clock),
         RUN: RunHandler(
             runs,
-            Expand(runs, messages, accounts, clock),
+            Expand(runs, messages, accounts),
             Clear(messages, accounts, clock),
             summary,
             waker,

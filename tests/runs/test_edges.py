@@ -299,8 +299,8 @@ def test_a_page_whose_answer_is_lost_is_made_once_and_the_lane_is_told(monkeypat
     """Even with no sweep to repair it."""
     real = Expand._commit
 
-    async def deaf(self: Expand, stored: StoredRun, page: Any, new: Any) -> bool:
-        await real(self, stored, page, new)
+    async def deaf(self: Expand, stored: StoredRun, page: Any, new: Any, database_time: Any) -> bool:
+        await real(self, stored, page, new, database_time)
         return False
 
     async def body(calm: Calm) -> None:
@@ -356,6 +356,23 @@ def test_no_message_of_a_run_that_goes_on_is_due_before_it_is_brought_back(skew:
                 back.setdefault(change.path, (change.data["nextAttemptAt"], change.at))
         assert back.keys() == waiting
         assert not {path: due - at for path, (due, at) in back.items() if due <= at - timedelta(milliseconds=1)}
+
+    simulate(body, draw_skew=lambda: timedelta(seconds=skew))
+
+
+@pytest.mark.parametrize("skew", [-30, 0, 30])
+def test_no_message_of_a_run_is_due_before_its_window_opens_whatever_clock_made_it(skew: int) -> None:
+    """Another worker, whose clock is right, would send it."""
+    opening = START + timedelta(hours=1)
+
+    async def body(calm: Calm) -> None:
+        await calm.account()
+        await asyncio.sleep(timedelta(minutes=59, seconds=40).total_seconds())
+        await remind(calm, targets=50, window={"startHour": opening.hour, "endHour": opening.hour + 1})
+        await calm.until(lambda: bool(runs(calm)) and only_run(calm).get("expanded") is True)
+        due = [data["nextAttemptAt"] for data in calm.world.truth.collection("outbox").values()]
+        assert len(due) == 50
+        assert min(due) >= opening
 
     simulate(body, draw_skew=lambda: timedelta(seconds=skew))
 

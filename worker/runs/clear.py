@@ -70,8 +70,8 @@ class Clear:
             run, lambda message, _: None if message.next_attempt_at is None else message.parked(), may_go_on
         )
 
-    async def bring_back(self, run: Run, may_go_on: MayGoOn) -> bool:
-        start = opening_before(run.window, run.window_end_at, self.clock())
+    async def bring_back(self, run: Run, may_go_on: MayGoOn, database_time: Clock) -> bool:
+        start = opening_before(run.window, run.window_end_at, database_time())
         interval = await send_interval(self.accounts, run.account_id)
         send_by = last_moment(run.window_end_at)
         at_commit: set[str] = set()
@@ -79,7 +79,7 @@ class Clear:
         def change(message: OutboxMessage, place: int) -> OutboxMessage | None:
             if message.next_attempt_at is not None:
                 return None
-            due = in_the_queue(due_at(place, start, interval), start, self.clock())
+            due = in_the_queue(due_at(place, start, interval), start, database_time())
             if isinstance(due, ServerTime):
                 at_commit.add(message.request_id)
                 due = start

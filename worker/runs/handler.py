@@ -14,7 +14,7 @@ from worker.domain.run import Run, RunStatus, next_step
 from worker.lane.session import Session
 from worker.lane.waking import Waker
 from worker.outbox.trigger import lane_of as lane_of_account
-from worker.runs.clear import Clear, MayGoOn
+from worker.runs.clear import Clear
 from worker.runs.expand import Expand
 from worker.runs.summary import Summary
 from worker.store.gateway import DELETE
@@ -44,20 +44,20 @@ class RunHandler:
             stored = await self.runs.run(session.ref.key)
             if stored is None:
                 return Nothing()
-            work = await self._step(stored, session.may_start)
+            work = await self._step(stored, session)
             if work is not None:
                 return work
         return More()
 
-    async def _step(self, stored: StoredRun, may_go_on: MayGoOn) -> Work | None:
+    async def _step(self, stored: StoredRun, session: Session) -> Work | None:
         """None: something was done; look again."""
-        run, now = stored.run, self.clock()
+        run, now, may_go_on = stored.run, self.clock(), session.may_start
         step = next_step(run, now)
         match step:
             case steps.Rest():
                 return Nothing()
             case steps.Expand():
-                return await self._expanded(stored)
+                return await self._expanded(stored, session)
             case steps.CancelRest():
                 return await self._ended_or_soon(stored) if await self.clear.cancel(run, may_go_on) else None
             case steps.SkipRest():
@@ -79,7 +79,7 @@ class RunHandler:
                 if run.status is RunStatus.PAUSED:
                     # First of all: what comes back may be sent at once, and nothing of a paused run ever is.
                     await self.runs.write(stored, {"status": RunStatus.RUNNING.value})
-                elif await self.clear.bring_back(run, may_go_on):
+                elif await self.clear.bring_back(run, may_go_on, session.database_time):
                     await self.waker.wake(lane_of_account(run.account_id))
                     await self.runs.write(stored, {"requested": DELETE})
             case steps.Look():
@@ -88,9 +88,9 @@ class RunHandler:
                 assert_never(step)
         return None  # if somebody else wrote to the run, the next look does the same again
 
-    async def _expanded(self, stored: StoredRun) -> Work | None:
+    async def _expanded(self, stored: StoredRun, session: Session) -> Work | None:
         """The account's lane is told after the first page and after the last."""
-        was_last = await self.expand.page(stored)
+        was_last = await self.expand.page(stored, session.database_time)
         if was_last or stored.run.cursor is None:
             await self.waker.wake(lane_of_account(stored.run.account_id))
         return None
