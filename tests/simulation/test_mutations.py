@@ -29,9 +29,10 @@ from worker.outbox.pace import Pace
 from worker.runs import expand
 from worker.runs.clear import Clear, MayGoOn
 from worker.runs.summary import Summary
-from worker.store import messages
+from worker.store import messages, outbox_document
 from worker.store.gateway import WriteOp, update
-from worker.store.messages import MessageStore, Stored
+from worker.store.messages import MessageStore
+from worker.store.outbox_document import Stored
 
 SEEDS = int(os.environ.get("OUTBOX_SIM_SEEDS", "200"))
 
@@ -52,7 +53,7 @@ def no_precondition_on_claims(monkeypatch: pytest.MonkeyPatch) -> None:
     def unconditional(path: str, fields: Any, **options: Any) -> WriteOp:
         return update(path, fields, **(options | {"version": None} if "claimedBy" in fields else options))
 
-    monkeypatch.setattr(messages, "update", unconditional)
+    monkeypatch.setattr(outbox_document, "update", unconditional)
 
 
 def no_look_at_what_was_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from worker.outbox.redrive import NotRedriven, Redriven
 from worker.outbox.settle import NotSettled, Settled, SettledAs
 from worker.outbox.trigger import lane_of
 from worker.store import paths
-from worker.store.messages import Stored
+from worker.store.outbox_document import Stored
 from worker.wiring import System
 
 RequestId = Annotated[str, typer.Argument(metavar="ID", help="The requestId of a message.")]

@@ -13,7 +13,18 @@ from datetime import datetime
 from typing import assert_never
 
 from worker.clock import Clock
-from worker.domain.lane import NO_DEBOUNCE, Debounce, Lane, Marked, Orphaned, Queued, Served, wake, wake_later
+from worker.domain.lane import (
+    NO_DEBOUNCE,
+    Debounce,
+    Lane,
+    LaneState,
+    Marked,
+    Orphaned,
+    Queued,
+    Served,
+    wake,
+    wake_later,
+)
 from worker.store.lanes import LaneRef, LaneStore
 from worker.wake.tasks import Tasks
 
@@ -90,6 +101,13 @@ class Waker:
             if task_at is not None:
                 await self.enqueue(ref, task_at)
             return
+
+    async def hasten(self, ref: LaneRef, lane: Lane) -> None:
+        """After a write that ended what the lane waited for: the task that a ready one has would come too late."""
+        if lane.state is LaneState.READY:
+            await self.enqueue(ref, lane.ready_at or self._clock())
+        else:
+            await self.wake(ref)
 
     async def enqueue(self, ref: LaneRef, at: datetime) -> None:
         """A task for a lane that is known to be ready, or to have work at `at`."""

@@ -16,7 +16,8 @@ from worker.domain.message import OutboxMessage
 from worker.domain.validation import InvalidMessage
 from worker.store.gateway import Conflict
 from worker.store.lanes import LaneRef
-from worker.store.messages import MessageStore, Stored
+from worker.store.messages import MessageStore
+from worker.store.outbox_document import Stored
 
 
 class Candidates:

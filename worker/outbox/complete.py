@@ -26,7 +26,8 @@ from worker.errors import StoreUnavailable, Unwritable
 from worker.lane.session import LaneLost, Session
 from worker.store.accounts import AccountStore, SharedLimit
 from worker.store.gateway import Committed, Conflict, WriteOp
-from worker.store.messages import MessageStore, Stored, completion
+from worker.store.messages import MessageStore, completion
+from worker.store.outbox_document import Stored
 
 T = TypeVar("T")
 
@@ -72,9 +73,9 @@ class Completer:
     async def give_back(self, claim: Stored) -> Stored | None:
         """A claim that was never used: the document as if it had not been made, but for the count. None if it is not in
         the queue any more. Its place in the order is what it was, so it leaves no hold."""
-        claimed_by = _claimed(claim).claimed_by
+        claimed_by = claim.valid.claimed_by
         for _ in range(TRIES):
-            again = _claimed(claim).unclaimed()
+            again = claim.valid.unclaimed()
             result = await self._end(claim, again)
             if not isinstance(result, Conflict):
                 return replace(claim, message=again, version=result.versions[0])
@@ -148,7 +149,7 @@ class Completer:
 
     async def _reconciled(self, ended: _Ended) -> None:
         """The slow path: somebody touched the document since the claim."""
-        claimed = _claimed(ended.claim)
+        claimed = ended.claim.valid
         for _ in range(TRIES):
             found = await self._current(claimed.request_id)
             current = found[0].message if found else None
@@ -218,11 +219,6 @@ class Completer:
                 if self._clock() >= self._session.hold.until:
                     raise
                 await asyncio.sleep(PAUSE_SECONDS)
-
-
-def _claimed(claim: Stored) -> OutboxMessage:
-    assert isinstance(claim.message, OutboxMessage), "only valid documents are claimed"
-    return claim.message
 
 
 def _copy(error: BaseException) -> BaseException:

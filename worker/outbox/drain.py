@@ -40,7 +40,8 @@ from worker.sessions.hotset import HotSet
 from worker.settings import Settings
 from worker.store.accounts import AccountStore, SharedLimit
 from worker.store.gateway import Conflict
-from worker.store.messages import MessageStore, Stored
+from worker.store.messages import MessageStore
+from worker.store.outbox_document import Stored
 
 SOON = timedelta(seconds=5)
 """What comes due within this is waited for with the lane in hand; for anything later the lane is released."""
@@ -283,10 +284,10 @@ class Drain:
         if self._account.per_recipient:
             await session.write(lambda lane: lane_after_claims(lane, planned.claims, self._account, now))
         for claim in await self._candidates.claim(planned, session.hold):
-            self._in_flight[_message(claim).thread_id] = claim
-            if (run_id := _message(claim).run_id) is not None:
+            self._in_flight[claim.valid.thread_id] = claim
+            if (run_id := claim.valid.run_id) is not None:
                 self._runs.add(run_id)
-            metrics.queue_age((now - (_message(claim).next_attempt_at or now)).total_seconds())
+            metrics.queue_age((now - (claim.valid.next_attempt_at or now)).total_seconds())
             self._pace.unstarted += 1
             attempt = asyncio.create_task(self._attempt(claim))
             self._attempts.add(attempt)
@@ -294,7 +295,7 @@ class Drain:
 
     async def _attempt(self, claim: Stored) -> None:
         """Every error ends the turn without a release: what is in doubt is then settled by whoever takes over."""
-        message = _message(claim)
+        message = claim.valid
         self._pace.unstarted -= 1
         try:
             if self._session.may_start() and self._in_time(message) and self._pace.spend():
@@ -379,7 +380,7 @@ class Drain:
 
     def _put_back_queued(self, stored: Stored | None) -> None:
         """By us, or by whoever had it before."""
-        if stored is not None and _message(stored).status is OutboxStatus.QUEUED:
+        if stored is not None and stored.valid.status is OutboxStatus.QUEUED:
             self._candidates.put_back(stored)
 
     # --- the end
@@ -394,8 +395,3 @@ class Drain:
 def _unusable(account: InvalidAccount, now: datetime) -> Later:
     log.account_unusable(account.account_id, account.sentence)
     return Later(now + UNUSABLE_RETRY)
-
-
-def _message(stored: Stored) -> OutboxMessage:
-    assert isinstance(stored.message, OutboxMessage), "only valid documents are claimed"
-    return stored.message

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from worker.clock import Clock
-from worker.domain.lane import LaneState
 from worker.lane.waking import Waker
 from worker.outbox.trigger import lane_of
 from worker.store.accounts import AccountStore
@@ -36,8 +35,5 @@ class Resume:
             lane = stored.lane.resumed(now=self._clock())
             if await self._lanes.write(ref, lane, stored) is not None:
                 break
-        if lane.state is LaneState.READY:
-            await self._waker.enqueue(ref, lane.ready_at or self._clock())  # its own task comes at the pause's end
-        else:
-            await self._waker.wake(ref)
+        await self._waker.hasten(ref, lane)
         return True

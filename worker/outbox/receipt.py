@@ -14,7 +14,9 @@ from worker.errors import Unwritable
 from worker.outbox.free_thread import FreeThread
 from worker.providers.protocol import PartReceipt
 from worker.store.gateway import Conflict
-from worker.store.messages import MessageStore, Stored, StoredMessage
+from worker.store.messages import MessageStore
+from worker.store.outbox_document import Stored
+from worker.store.shown_message import StoredMessage
 
 TRIES = 8
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from worker.clock import Clock
-from worker.domain.lane import LaneState
 from worker.lane.waking import Waker
 from worker.outbox.trigger import lane_of
 from worker.store.lanes import LaneStore
@@ -20,8 +19,7 @@ class Reconnect:
         ref, tried = lane_of(account_id), False
         while True:
             stored = await self._lanes.read(ref)
-            now = self._clock()
-            lane = stored.lane.reconnected(now=now)
+            lane = stored.lane.reconnected(now=self._clock())
             if lane == stored.lane:
                 if not tried:  # otherwise it may be our own write, whose answer did not come
                     return False
@@ -29,8 +27,5 @@ class Reconnect:
             if await self._lanes.write(ref, lane, stored) is not None:
                 break
             tried = True
-        if lane.state is LaneState.READY:
-            await self._waker.enqueue(ref, lane.ready_at or now)  # the task it has comes only at the pause's end
-        else:
-            await self._waker.wake(ref)
+        await self._waker.hasten(ref, lane)
         return True

@@ -15,7 +15,8 @@ from worker.clock import Clock
 from worker.domain.message import OutboxMessage, OutboxStatus
 from worker.lane.waking import Waker
 from worker.outbox.trigger import lane_of
-from worker.store.messages import MessageStore, Stored
+from worker.store.messages import MessageStore
+from worker.store.outbox_document import Stored
 
 PAGE = 100
 CAN_BE_REDRIVEN = (OutboxStatus.FAILED, OutboxStatus.UNCERTAIN)

@@ -9,7 +9,9 @@ from worker.domain.message import KEEP_ENDED
 from worker.domain.outcome import DeliveryError
 from worker.errors import Unwritable
 from worker.store.gateway import Committed, Conflict
-from worker.store.messages import MessageStore, Stored, refusal, shown_refusals
+from worker.store.messages import MessageStore
+from worker.store.outbox_document import Stored, refusal
+from worker.store.shown_message import shown_refusals
 
 
 async def refuse(messages: MessageStore, document: Stored, error: DeliveryError) -> Committed | Conflict:

@@ -16,7 +16,8 @@ from worker.domain.outcome import DeliveryError, ErrorCode
 from worker.domain.receipt import Advance, Arrived, Bounced, Progress, Receipt, apply
 from worker.outbox.free_thread import FreeThread
 from worker.store.gateway import Conflict
-from worker.store.messages import MessageStore, StoredMessage
+from worker.store.messages import MessageStore
+from worker.store.shown_message import StoredMessage
 
 TRIES = 8
 

@@ -12,7 +12,7 @@ from worker.domain.outcome import DeliveryError
 from worker.domain.pacing import Block, Cap, pushed, reserve
 from worker.store import paths
 from worker.store.gateway import DELETE, Conflict, Gateway, Snapshot, Version, WriteOp, create, update
-from worker.store.messages import error_fields
+from worker.store.outbox_document import error_fields
 
 TRIES = 8
 

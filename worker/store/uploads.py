@@ -10,7 +10,7 @@ from worker.domain.outcome import DeliveryError, ErrorCode
 from worker.domain.upload import Upload
 from worker.store import paths
 from worker.store.gateway import DELETE, Conflict, Gateway, Version, create, update
-from worker.store.messages import error_fields
+from worker.store.outbox_document import error_fields
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,119 @@
+"""An outbox document, from Firestore and back: what it says, and the writes that make it say something else.
+
+Every write demands the version that was read, so that what somebody else wrote meanwhile is never overwritten.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from worker.domain.message import OutboxMessage, OutboxStatus
+from worker.domain.outcome import DeliveryError
+from worker.domain.validation import InvalidMessage, parse_message
+from worker.store import paths
+from worker.store.gateway import DELETE, SERVER_TIME, Snapshot, Version, WriteOp, update
+
+Parsed = OutboxMessage | InvalidMessage
+
+LARGEST_BYTES = 1_040_000
+"""Firestore takes 1,048,576; the rest is for what we write into the document on its way."""
+_KEPT = frozenset({"requestId", "accountId", "threadId", "to", "createdAt", "createdBy", "nextAttemptAt", "runId"})
+"""What stays of a document that was too large."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An outbox document with the version it was read or written at: the claim, after a claim."""
+
+    message: Parsed
+    version: Version
+    thread_id: str | None
+    """As the document says, also of a malformed one; None if it says nothing usable."""
+    account_id: str | None
+    """The same of the account."""
+    to: str | None
+    """The same of the recipient."""
+    status: str | None
+    """The same of the status."""
+    created: datetime
+    """When Firestore made the document, to the microsecond: it tells two messages of one millisecond apart."""
+    ballast: tuple[str, ...] = ()
+    """Of a document that is too large to be written to: the fields that make it so."""
+
+    @property
+    def request_id(self) -> str:
+        return self.message.request_id
+
+    @property
+    def valid(self) -> OutboxMessage:
+        if isinstance(self.message, InvalidMessage):
+            raise TypeError("a malformed document is only ever refused")
+        return self.message
+
+
+def read(snapshot: Snapshot) -> Stored:
+    is_too_large = snapshot.size_bytes > LARGEST_BYTES
+    return Stored(
+        message=_too_large(snapshot) if is_too_large else parse_message(snapshot.id, snapshot.data),
+        version=snapshot.version,
+        thread_id=_id(snapshot.data.get("threadId")),
+        account_id=_id(snapshot.data.get("accountId")),
+        to=_id(snapshot.data.get("to")),
+        status=_id(snapshot.data.get("status")),
+        created=snapshot.created,
+        ballast=tuple(name for name in snapshot.data if name not in _KEPT) if is_too_large else (),
+    )
+
+
+def rewritten(old: Stored, new: OutboxMessage, *, due_at_commit: bool = False) -> WriteOp:
+    """The document as it was read becomes the other one."""
+    before, after = _fields(old.valid), _fields(new)
+    fields = {name: DELETE if after[name] is None else after[name] for name in after if after[name] != before[name]}
+    if due_at_commit:
+        fields["nextAttemptAt"] = SERVER_TIME
+    return update(paths.outbox(new.request_id), fields, version=old.version)
+
+
+def refusal(document: Stored, error: DeliveryError, expire_at: datetime) -> WriteOp:
+    """A malformed document can only be marked."""
+    fields = dict.fromkeys(document.ballast, DELETE) | {
+        "status": OutboxStatus.FAILED.value,
+        "lastError": error_fields(error),
+        "expireAt": expire_at,
+    }
+    return update(paths.outbox(document.request_id), fields, version=document.version)
+
+
+def error_fields(error: DeliveryError) -> dict[str, Any]:
+    return {"code": error.code.value, "message": error.message, "retryable": error.retryable, "at": error.at}
+
+
+def _fields(message: OutboxMessage) -> dict[str, Any]:
+    """The fields that the worker writes."""
+    return {
+        "status": message.status.value,
+        "nextAttemptAt": message.next_attempt_at,
+        "sendBy": message.send_by,
+        "attempts": message.attempts,
+        "failures": message.failures,
+        "partsSent": message.parts_sent,
+        "doubted": message.doubted or None,
+        "claimedBy": message.claimed_by,
+        "leaseUntil": message.lease_until,
+        "providerMessageId": message.provider_message_id,
+        "sentAt": message.sent_at,
+        "lastError": None if message.last_error is None else error_fields(message.last_error),
+        "expireAt": message.expire_at,
+        "cancelRequested": message.cancel_requested or None,
+    }
+
+
+def _too_large(snapshot: Snapshot) -> InvalidMessage:
+    sentence = f"The document has {snapshot.size_bytes:,} bytes; at most {LARGEST_BYTES:,} are allowed."
+    return InvalidMessage(request_id=snapshot.id, sentence=sentence)
+
+
+def _id(value: Any) -> str | None:
+    return value if isinstance(value, str) and value and "/" not in value else None
