@@ -3,8 +3,11 @@
     lost         every message that a client wrote has ended, or waits for a person as its account chose
     calls        one claim makes one attempt; no attempt without a claim
     untrue       a message that is shown as not sent was not sent, or is told to be in doubt
-    forgotten    what a worker knows to be accepted does not stay in doubt, if it lived and the store answered
-    twice        no part is accepted twice, unless the provider promises to deliver it once or the account said so
+    unsent       what bounced and was put back is not called sent before it was accepted once more
+    forgotten    what a worker knows to be accepted does not stay in doubt, if it lived and the store answered, and no
+                 operator was faster
+    twice        no part is accepted twice, unless the provider promises to deliver it once, or the account said so, or
+                 an operator
     regress      a status only moves forward; what is set once is never changed
     pace         no cap is exceeded in any window
     order        within a thread, messages go in the order in which they first came due, one after the other
@@ -30,10 +33,12 @@ from emulator.simulation.run_checks import run_breaches
 from emulator.simulation.scenario import AccountSpec, Scenario
 from emulator.simulation.truth import Attempt, Truth
 from worker.audit import audit
-from worker.domain.message import TRANSITIONS, MessageStatus, advances
+from worker.domain.message import TRANSITIONS, Event, MessageStatus, advances
 from worker.domain.pacing import Cap
+from worker.store import paths
 
-_MOVES = {(before.value, after.value) for (before, _), after in TRANSITIONS.items()}
+_MOVES = {(before.value, after.value) for (before, event), after in TRANSITIONS.items() if event is not Event.REDRIVE}
+_REDRIVES = {(before.value, after.value) for (before, event), after in TRANSITIONS.items() if event is Event.REDRIVE}
 _SET_ONCE = ("sentAt", "deliveredAt", "readAt", "failedAt", "createdAt")
 BOUNCED = "The message could not be delivered."
 """What the provider's receipts say of what it accepted and could not deliver."""
@@ -46,6 +51,7 @@ async def breaches(scenario: Scenario, play: Play) -> list[str]:
         *_lost(scenario, play),
         *_calls(truth),
         *_untrue(scenario, truth),
+        *_unsent(truth),
         *_forgotten(scenario, truth),
         *_twice(scenario, truth),
         *_regress(truth),
@@ -134,12 +140,18 @@ def _twice(scenario: Scenario, truth: Truth) -> Iterator[str]:
         is_resend_safe = account.provider == "simulated-idempotent"
         if is_resend_safe and delivered[account_id, request_id, part] > 1:
             yield f"twice: part {part} of {request_id} was delivered twice in spite of its key"
-        if times > 1 and not is_resend_safe and account.on_uncertain != "resend":
+        is_asked_for = account.on_uncertain == "resend" or request_id in truth.redriven
+        if times > 1 and not is_resend_safe and not is_asked_for:
             yield f"twice: part {part} of {request_id} was accepted {times} times"
 
 
 def _untrue(scenario: Scenario, truth: Truth) -> Iterator[str]:
-    accepted = {(call.request_id, call.part) for call in truth.calls if call.accepted}
+    bounced = _last_redriven_as_bounced(truth)
+    accepted = {
+        (call.request_id, call.part)
+        for call in truth.calls
+        if call.accepted and call.at > bounced.get(call.request_id, scenario.start)
+    }
     parts = {f"outbox/{spec.request_id}": spec.parts for spec in scenario.messages}
     for path, data in truth.latest().items():
         request_id = path.removeprefix("outbox/")
@@ -152,6 +164,28 @@ def _untrue(scenario: Scenario, truth: Truth) -> Iterator[str]:
             yield f"untrue: {request_id} was accepted, and is {data['status']} with {_code(data)}"
 
 
+def _unsent(truth: Truth) -> Iterator[str]:
+    accepted = [(call.request_id, call.at) for call in truth.calls if call.accepted]
+    for request_id, since in _last_redriven_as_bounced(truth).items():
+        is_sent = truth.collection("outbox")[request_id]["status"] == "sent"
+        if is_sent and not any(of == request_id and at > since for of, at in accepted):
+            yield f"unsent: {request_id} bounced and was put back, and is called sent without having been accepted"
+
+
+def _last_redriven_as_bounced(truth: Truth) -> dict[str, datetime]:
+    """requestId -> when it was put back, although it had been accepted: the provider had said that it never arrived."""
+    last: dict[str, datetime] = {}
+    failed_as: dict[str, Any] = {}
+    for seen in truth.changes:
+        if not seen.path.startswith("outbox/") or seen.data is None:
+            continue
+        if seen.data["status"] == "failed":
+            failed_as[seen.path] = (seen.data.get("lastError") or {}).get("message")
+        elif failed_as.pop(seen.path, None) == BOUNCED:
+            last[seen.path.removeprefix("outbox/")] = seen.at
+    return last
+
+
 def _forgotten(scenario: Scenario, truth: Truth) -> Iterator[str]:
     if scenario.troubles & _STORE_TROUBLES:
         return
@@ -159,7 +193,7 @@ def _forgotten(scenario: Scenario, truth: Truth) -> Iterator[str]:
     for process, request_id in truth.accepted:
         data = truth.latest()[f"outbox/{request_id}"]
         is_in_doubt = data["status"] == "uncertain" or (data["status"] == "failed" and _code(data) == "outcome_unknown")
-        if process not in dead and is_in_doubt:
+        if process not in dead and is_in_doubt and request_id not in truth.redriven | truth.given_up:
             yield f"forgotten: {process} knows that {request_id} was accepted, and it is {data['status']}"
 
 
@@ -178,16 +212,18 @@ def _regress(truth: Truth) -> Iterator[str]:
         before[seen.path] = new
         if old is None:
             continue
+        is_redriven = seen.path.rsplit("/", 1)[-1] in truth.redriven and new["status"] == "queued"
         if seen.path.startswith("outbox/"):
-            yield from _outbox_regress(seen.path, old, new)
-        elif "/messages/" in seen.path:
+            yield from _outbox_regress(seen.path, old, new, is_redriven)
+        elif "/messages/" in seen.path and not (is_redriven and old["status"] == "failed"):
             yield from _message_regress(seen.path, old, new)
 
 
-def _outbox_regress(path: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    if old["status"] != new["status"] and (old["status"], new["status"]) not in _MOVES:
+def _outbox_regress(path: str, old: dict[str, Any], new: dict[str, Any], is_redriven: bool) -> Iterator[str]:
+    move = (old["status"], new["status"])
+    if old["status"] != new["status"] and move not in _MOVES and not (is_redriven and move in _REDRIVES):
         yield f"regress: {path} went from {old['status']} to {new['status']}"
-    for name in ("attempts", "failures", "partsSent"):
+    for name in ("attempts", "partsSent") if is_redriven else ("attempts", "failures", "partsSent"):
         if isinstance(new.get(name), int) and isinstance(old.get(name), int) and new[name] < old[name]:
             yield f"regress: {name} of {path} went from {old[name]} to {new[name]}"
     for name in ("requestId", "accountId", "threadId", "to", "parts", "createdAt"):
@@ -280,8 +316,8 @@ def _order(scenario: Scenario, truth: Truth) -> Iterator[str]:
 
 def _born(truth: Truth) -> dict[str, tuple[str, datetime, datetime]]:
     """path -> thread, when it first came due, when it was made. A run's messages take their places from the time at
-    which it started, also if they were made a little later. Without what a run took out of the line and put in again:
-    it was paused, or its window closed."""
+    which it started, also if they were made a little later. Without what a run took out of the line and put in again,
+    because it was paused or its window closed; and without what an operator put back."""
     born: dict[str, tuple[str, datetime, datetime]] = {}
     send_by: dict[str, datetime | None] = {}
     moved: set[str] = set()
@@ -294,6 +330,7 @@ def _born(truth: Truth) -> dict[str, tuple[str, datetime, datetime]]:
         elif seen.path not in born and isinstance(due, datetime):
             born[seen.path] = (seen.data["threadId"], due if seen.data.get("runId") else max(due, seen.at), seen.at)
         send_by[seen.path] = by
+    moved |= {paths.outbox(request_id) for request_id in truth.redriven}
     return {path: one for path, one in born.items() if path not in moved}
 
 

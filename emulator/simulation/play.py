@@ -1,4 +1,4 @@
-"""A scenario, played: clients write, people change their minds, machines fail; then all is calm, and must rest."""
+"""A scenario, played: clients write, people change their minds, operators step in, machines fail; then all rests."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from emulator.providers.core import Account
 from emulator.providers.faults import NO_FAULTS, Faults
+from emulator.simulation.operators import Operators
 from emulator.simulation.reminders import RESUMES_WITHIN, Asked, ReminderSpec
 from emulator.simulation.scenario import MessageSpec, Scenario
 from emulator.simulation.world import Machine, World
@@ -55,6 +56,7 @@ class Play:
         await asyncio.gather(
             *(self._client(message) for message in scenario.messages),
             *(self._remind(reminder) for reminder in scenario.reminders),
+            Operators(scenario.operators, world, Random(f"operators' choices {scenario.seed}")).work(),
             self._happen(),
         )
         await self._calm()

@@ -14,6 +14,7 @@ from typing import Any
 
 from emulator.providers.faults import Faults
 from emulator.simulation.network import Luck
+from emulator.simulation.operators import Act, draw_operators
 from emulator.simulation.reminders import ReminderSpec, draw_reminders
 from worker.settings import Settings
 
@@ -92,6 +93,7 @@ class Scenario:
     faulty_conversations: bool = False
     troubles: frozenset[str] = field(default_factory=frozenset)
     reminders: tuple[ReminderSpec, ...] = ()
+    operators: tuple[Act, ...] = ()
     start: datetime = START
 
 
@@ -126,6 +128,7 @@ def draw(seed: int) -> Scenario:
         faulty_conversations="inbound" in troubles and random.random() < 0.5,
         troubles=troubles,
         reminders=() if fan_out is None else fan_out.reminders,
+        operators=draw_operators(seed, lasts),
         start=START if fan_out is None else fan_out.start,
     )
 

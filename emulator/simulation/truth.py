@@ -54,6 +54,10 @@ class Truth:
         self.accepted: list[tuple[str, str]] = []
         """(process, requestId) of each attempt that its process knows to have been accepted."""
         self.dead: list[Process] = []
+        self.redriven: set[str] = set()
+        """requestIds that an operator put back into the queue, or wanted to: a decision to send once more."""
+        self.given_up: set[str] = set()
+        """requestIds of doubts that an operator ended as failed, whatever became of them."""
         self.conversations: list[tuple[datetime, str]] = []
         """When the application was given which conversation."""
         self.notes: list[tuple[datetime, str]] = []

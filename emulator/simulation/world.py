@@ -174,10 +174,13 @@ class World:
     def crash(self, machines: list[Machine], place: int) -> Machine:
         """Kill -9, and a new one in its place."""
         dead = machines[place]
-        dead.process.die()
-        self.truth.dead.append(dead.process)
+        self.kill(dead)
         machines[place] = self.machine(dead.process.name.partition("-")[0])
         return dead
+
+    def kill(self, machine: Machine) -> None:
+        machine.process.die()
+        self.truth.dead.append(machine.process)
 
     def _client(self, wire: Wire | None) -> AsyncClient:
         client = AsyncClient(project=self.settings.project, credentials=AnonymousCredentials())

@@ -134,6 +134,25 @@ def test_all_failed_messages_of_an_account_are_put_back_over_pages_and_no_others
     simulate(body)
 
 
+def test_what_the_provider_failed_after_it_took_it_is_not_shown_as_sent_while_it_waits_again() -> None:
+    async def body(calm: Calm) -> None:
+        await calm.account()
+        calm.world.provider.faults = Faults(receiptFailedRate=1.0)
+        await calm.send("request-1")
+        await calm.until(lambda: calm.document(SHOWN)["status"] == "failed")
+        first_sent_at = calm.document(SHOWN)["sentAt"]
+        await system(calm).pause("shop")
+        assert await system(calm).redrive.one("request-1") == Redriven("request-1")
+        assert {"sentAt", "failedAt", "error"}.isdisjoint(calm.document(SHOWN))
+        assert "sentAt" not in calm.outbox("request-1")
+        calm.world.provider.faults = NO_FAULTS
+        await system(calm).resume("shop")
+        await calm.until(lambda: calm.document(SHOWN)["status"] == "read")
+        assert calm.document(SHOWN)["sentAt"] > first_sent_at
+
+    simulate(body)
+
+
 def test_a_runs_failed_messages_are_left_to_the_run_and_its_counts_still_add_up() -> None:
     async def body(calm: Calm) -> None:
         await calm.account()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -115,6 +116,30 @@ def test_what_the_provider_fails_later_can_be_found_and_redriven() -> None:
     assert decision.outbox is not None
     assert decision.outbox.status is OutboxStatus.FAILED
     assert decision.outbox.redriven(at=NOW).status is OutboxStatus.QUEUED
+
+
+def bounced_and_redriven() -> OutboxMessage:
+    sent = sending().sent(provider_message_id="wamid.1", at=NOW)
+    return sent.failed(BOUNCED.error).redriven(at=at(10))
+
+
+@pytest.mark.parametrize("late", [SENT, DELIVERED, replace(BOUNCED, provider_message_id="wamid.1")])
+def test_what_is_still_told_of_a_send_that_bounced_says_nothing_of_the_message_that_was_put_back(late: Receipt) -> None:
+    waiting = bounced_and_redriven()
+    assert apply(QUEUED, late, waiting) == Ignored(Because.OLD_NEWS)
+    claimed = waiting.claimed(by="w1#2", lease_until=at(60))
+    assert apply(QUEUED, late, claimed) == Ignored(Because.OLD_NEWS)
+    sent = claimed.sent(provider_message_id="wamid.2", at=at(11))
+    assert apply(replace(SHOWN_SENT, provider_message_id="wamid.2"), late, sent) == Ignored(Because.OLD_NEWS)
+
+
+def test_what_is_told_of_the_second_send_counts_also_if_it_has_the_id_of_the_first() -> None:
+    for own_id in ("wamid.1", "wamid.2"):
+        sent = bounced_and_redriven().claimed(by="w1#2", lease_until=at(60)).sent(provider_message_id=own_id, at=at(11))
+        decision = apply(SHOWN_SENT, replace(BOUNCED, provider_message_id=own_id), sent)
+        assert isinstance(decision, Advance)
+        assert decision.outbox is not None
+        assert decision.outbox.status is OutboxStatus.FAILED
 
 
 def test_a_failure_does_not_undo_a_delivery_and_an_end_is_an_end() -> None:

@@ -201,8 +201,11 @@ class OutboxMessage:
     """Set and cleared with claimed_by."""
     provider_message_id: str | None = None
     """Set with `sent`."""
+    bounced_id: str | None = None
+    """The providerMessageId of what the provider took and then failed, before an operator put the message back: what
+    is still told of it says nothing of the message as it is now. Cleared if the provider gives the same id again."""
     sent_at: datetime | None = None
-    """Set with `sent`."""
+    """Set with `sent`; cleared on redrive, for what the provider failed afterwards."""
     last_error: DeliveryError | None = None
     """Set by each attempt that did not end in `sent`; stays afterwards."""
     expire_at: datetime | None = None
@@ -236,6 +239,7 @@ class OutboxMessage:
             self,
             status=_next(self, Event.CONFIRM),
             provider_message_id=provider_message_id or self.provider_message_id,
+            bounced_id=None if self.bounced_id == provider_message_id else self.bounced_id,
             sent_at=at,
             claimed_by=None,
             lease_until=None,
@@ -308,12 +312,16 @@ class OutboxMessage:
 
     def redriven(self, *, at: datetime) -> OutboxMessage:
         """An operator puts it back, with all its attempts before it."""
+        has_bounced = self.sent_at is not None
         return _evolved(
             self,
             status=_next(self, Event.REDRIVE),
             next_attempt_at=at,
             failures=0,
             cancel_requested=False,
+            provider_message_id=None if has_bounced else self.provider_message_id,
+            bounced_id=self.provider_message_id if has_bounced else self.bounced_id,
+            sent_at=None,
             expire_at=None,
         )
 

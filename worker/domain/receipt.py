@@ -12,6 +12,8 @@ has a say too:
     queued, never claimed      ignored: not ours   ignored
     ended                      ignored             ignored
 
+What is told of a send that bounced, and that an operator has put back since, is old news.
+
 From `sent` on, the outbox document need not be read, except for a bad receipt, which also marks it `failed` so that
 an operator can find and redrive it. A crash before the writes (one commit) leaves nothing; the provider repeats itself.
 """
@@ -108,6 +110,8 @@ def needs_outbox(shown: ShownMessage, receipt: Receipt) -> bool:
 
 def apply(shown: ShownMessage, receipt: Receipt, outbox: OutboxMessage | None = None) -> Advance | Ignored:
     """`outbox` is None if it was not needed, or is gone."""
+    if outbox is not None and outbox.bounced_id is not None and outbox.bounced_id == receipt.provider_message_id:
+        return Ignored(Because.OLD_NEWS)
     if shown.status is MessageStatus.QUEUED:
         return _settle(shown, receipt, outbox)
     moved = _moved(shown, receipt)

@@ -15,9 +15,9 @@ from worker.domain.message import MessageStatus, OutboxMessage, OutboxStatus
 from worker.domain.receipt import ShownMessage
 from worker.errors import Unwritable
 from worker.store import outbox_document, paths, shown_message
-from worker.store.gateway import DELETE, Committed, Conflict, Find, Gateway, WriteOp, update
+from worker.store.gateway import Committed, Conflict, Find, Gateway, WriteOp, update
 from worker.store.outbox_document import Stored, rewritten
-from worker.store.shown_message import StoredMessage, first_shown, followed, is_ours, receipt_changes
+from worker.store.shown_message import StoredMessage, first_shown, followed, is_ours, receipt_changes, shown_again
 
 ReceiptKey = Literal["requestId", "providerMessageId"]
 
@@ -25,7 +25,6 @@ IN_WAITING = (OutboxStatus.QUEUED.value, OutboxStatus.UNCERTAIN.value)
 """What a lane looks for: to be sent, or to be settled when its wait for a receipt ends."""
 MOST_IN_A_QUERY = 30
 """Values that Firestore takes in one `in`."""
-_QUEUED_AGAIN = {"status": MessageStatus.QUEUED.value, "error": DELETE, "failedAt": DELETE}
 _EVER = datetime(1970, 1, 1, tzinfo=UTC)
 """Before any time that a document may have."""
 
@@ -163,10 +162,7 @@ class MessageStore:
     async def put_back(self, ended: Stored, again: OutboxMessage) -> bool:
         """A person's way back: due when it is written, and people see it as queued once more. False: it was changed
         meanwhile, or people see nothing of it."""
-        writes = [
-            rewritten(ended, again, due_at_commit=True),
-            update(paths.message(again.thread_id, again.request_id), _QUEUED_AGAIN, version=None),
-        ]
+        writes = [rewritten(ended, again, due_at_commit=True), shown_again(again)]
         return not isinstance(await self._gateway.commit(writes), Conflict)
 
     # --- what a run reads and writes

@@ -103,6 +103,7 @@ def _fields(message: OutboxMessage) -> dict[str, Any]:
         "claimedBy": message.claimed_by,
         "leaseUntil": message.lease_until,
         "providerMessageId": message.provider_message_id,
+        "bouncedId": message.bounced_id,
         "sentAt": message.sent_at,
         "lastError": None if message.last_error is None else error_fields(message.last_error),
         "expireAt": message.expire_at,

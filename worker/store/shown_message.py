@@ -14,7 +14,7 @@ from worker.domain.message import SHOWN_AS, MessageStatus, OutboxMessage, Outbox
 from worker.domain.outcome import DeliveryError, ErrorCode
 from worker.domain.receipt import ShownMessage
 from worker.store import paths
-from worker.store.gateway import Snapshot, Version, WriteOp, update, upsert
+from worker.store.gateway import DELETE, Snapshot, Version, WriteOp, update, upsert
 from worker.store.outbox_document import Stored
 
 _STATUSES: dict[Any, MessageStatus] = {status.value: status for status in MessageStatus}
@@ -109,6 +109,15 @@ def shown_fields(message: OutboxMessage) -> dict[str, Any]:
         if status is MessageStatus.FAILED:
             fields["failedAt"] = message.last_error.at
     return fields
+
+
+def shown_again(redriven: OutboxMessage) -> WriteOp:
+    """Of a message that is back in the queue: nothing of its end, nor of a send that bounced."""
+    fields: dict[str, Any] = {"status": MessageStatus.QUEUED.value}
+    gone = ["error", "failedAt", "sentAt"] + (["providerMessageId"] if redriven.provider_message_id is None else [])
+    return update(
+        paths.message(redriven.thread_id, redriven.request_id), fields | dict.fromkeys(gone, DELETE), version=None
+    )
 
 
 def shown_refusals(document: Stored, error: DeliveryError) -> list[WriteOp]:
