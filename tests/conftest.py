@@ -27,8 +27,13 @@ TALLY_OUTPUT = "tally"
 
 
 HERE = Path(__file__).parent
-STACKS = ("acceptance", "browser", "client", "endtoend", "rules", "sdks")
+STACKS = ("acceptance", "browser", "endtoend", "sdks")
 """One stack serves a directory's tests, so they stay together."""
+OWN_STACKS = ("acceptance", "browser", "endtoend")
+"""These start Google's emulator themselves. All other tests on it share one, so they stay together too: Java takes its
+time to start, and more to become fast."""
+GOOGLES = ("client/", "rules/", "conformance/test_differential", "emulator/firestore/test_rest")
+"""On Google's emulator too, although their names do not say so."""
 LONGEST_FIRST = (
     "sdks",
     "endtoend",
@@ -80,9 +85,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def together(nodeid: str) -> str:
     file, _, name = nodeid.partition("::")
     directory = file.split("/")[1]
+    place = _PLACE.search(name)
+    if file.removeprefix("tests/").startswith(GOOGLES) or (place and place[1] == "official" and directory not in OWN_STACKS):
+        return "official"
     if directory not in STACKS:
         return file
-    place = _PLACE.search(name)
     return f"{directory} {place[1] if place else ''}"
 
 

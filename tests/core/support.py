@@ -107,7 +107,7 @@ class Calm:
             seen = len(truth.changes)
             await asyncio.sleep(0.05)
             if len(truth.changes) == seen:
-                await truth.stirs(within_seconds=5)
+                await truth.stirs(within_seconds=min(60.0, max(0.05, (ends - self.world.clock()).total_seconds())))
 
 
 def simulate(test: Callable[[Calm], Awaitable[T]], *, sweeps: bool = True, **options: Any) -> T:
