@@ -84,13 +84,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 def together(nodeid: str) -> str:
     file, _, name = nodeid.partition("::")
-    directory = file.split("/")[1]
-    place = _PLACE.search(name)
-    if file.removeprefix("tests/").startswith(GOOGLES) or (place and place[1] == "official" and directory not in OWN_STACKS):
+    directory, place = file.split("/")[1], _PLACE.search(name)
+    kind = place[1] if place else ""
+    if (kind == "official" and directory not in OWN_STACKS) or file.removeprefix("tests/").startswith(GOOGLES):
         return "official"
-    if directory not in STACKS:
-        return file
-    return f"{directory} {place[1] if place else ''}"
+    return f"{directory} {kind}" if directory in STACKS else file
 
 
 _PLACE = re.compile(rf"[\[-]({'|'.join(PLACES)})[-\]]")
