@@ -3,7 +3,8 @@
     lost         every message that a client wrote has ended, or waits for a person as its account chose
     calls        one claim makes one attempt; no attempt without a claim
     untrue       a message that is shown as not sent was not sent, or is told to be in doubt
-    unsent       what bounced and was put back is not called sent before it was accepted once more
+    unsent       what bounced and was put back is not called sent before it was accepted once more, unless an earlier
+                 send had been in doubt
     forgotten    what a worker knows to be accepted does not stay in doubt, if it lived and the store answered, and no
                  operator was faster
     twice        no part is accepted twice, unless the provider promises to deliver it once, or the account said so, or
@@ -167,9 +168,18 @@ def _untrue(scenario: Scenario, truth: Truth) -> Iterator[str]:
 def _unsent(truth: Truth) -> Iterator[str]:
     accepted = [(call.request_id, call.at) for call in truth.calls if call.accepted]
     for request_id, since in _last_redriven_as_bounced(truth).items():
+        was_in_doubt = request_id in _doubted_by(truth, since)
         is_sent = truth.collection("outbox")[request_id]["status"] == "sent"
-        if is_sent and not any(of == request_id and at > since for of, at in accepted):
+        if is_sent and not was_in_doubt and not any(of == request_id and at > since for of, at in accepted):
             yield f"unsent: {request_id} bounced and was put back, and is called sent without having been accepted"
+
+
+def _doubted_by(truth: Truth, time: datetime) -> set[str]:
+    return {
+        seen.path.removeprefix("outbox/")
+        for seen in truth.changes
+        if seen.at <= time and seen.path.startswith("outbox/") and seen.data is not None and seen.data.get("doubted")
+    }
 
 
 def _last_redriven_as_bounced(truth: Truth) -> dict[str, datetime]:

@@ -100,14 +100,16 @@ class Calm:
 
     async def until(self, condition: Callable[[], bool], *, within: timedelta = timedelta(minutes=30)) -> None:
         """Virtual time goes by until it holds. Looked at when something was written, but not more often than somebody
-        could tell; and from time to time, for what is not written."""
+        could tell; and from time to time, for what is not written: the longer all was quiet, the more seldom."""
         ends, truth = self.world.clock() + within, self.world.truth
+        quiet = 5.0
         while not condition():
             assert self.world.clock() < ends, f"not within {within}: {self.statuses()}"
             seen = len(truth.changes)
             await asyncio.sleep(0.05)
             if len(truth.changes) == seen:
-                await truth.stirs(within_seconds=min(60.0, max(0.05, (ends - self.world.clock()).total_seconds())))
+                await truth.stirs(within_seconds=quiet)
+            quiet = 5.0 if len(truth.changes) > seen else min(60.0, quiet * 1.5)
 
 
 def simulate(test: Callable[[Calm], Awaitable[T]], *, sweeps: bool = True, **options: Any) -> T:

@@ -9,6 +9,7 @@ from worker.domain.lane import Lane, ThreadHold
 from worker.domain.message import OutboxStatus
 from worker.domain.outcome import (
     AuthFailed,
+    DeliveryError,
     ErrorCode,
     NotConnected,
     Outcome,
@@ -92,3 +93,10 @@ def test_each_scope_makes_the_lane_wait_in_its_own_way() -> None:
     assert (session.paused_until, session.rate_factor) == (at(9), 1)
     parked = lane_after(Lane(), verdict(AuthFailed(detail="")), NOW)
     assert (parked.paused_until, parked.rate_factor) == (None, 1)
+
+
+def test_what_bounced_and_was_put_back_meanwhile_is_not_called_sent_by_who_learns_late_that_it_was_accepted() -> None:
+    bounced = SENT.message.failed(DeliveryError(code=ErrorCode.REJECTED, message="no", retryable=False, at=at(2)))
+    assert reconcile(bounced.redriven(at=at(3)), CLAIMED, SENT) == LeaveIt()
+    in_doubt = replace(bounced, doubted=True)
+    assert isinstance(reconcile(in_doubt.redriven(at=at(3)), CLAIMED, SENT), WriteAgain)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 from itertools import permutations
 
 import pytest
@@ -133,13 +134,26 @@ def test_what_is_still_told_of_a_send_that_bounced_says_nothing_of_the_message_t
     assert apply(replace(SHOWN_SENT, provider_message_id="wamid.2"), late, sent) == Ignored(Because.OLD_NEWS)
 
 
-def test_what_is_told_of_the_second_send_counts_also_if_it_has_the_id_of_the_first() -> None:
-    for own_id in ("wamid.1", "wamid.2"):
-        sent = bounced_and_redriven().claimed(by="w1#2", lease_until=at(60)).sent(provider_message_id=own_id, at=at(11))
-        decision = apply(SHOWN_SENT, replace(BOUNCED, provider_message_id=own_id), sent)
+@pytest.mark.parametrize("dated", [at(9), at(10) + timedelta(milliseconds=1), at(12)])
+def test_what_is_told_of_the_second_send_counts_also_if_its_time_was_cut_to_the_second(dated: datetime) -> None:
+    """Put back at the tenth second, and sent in the same."""
+    sent = bounced_and_redriven().claimed(by="w1#2", lease_until=at(60)).sent(provider_message_id="wamid.2", at=at(11))
+    decision = apply(SHOWN_SENT, Bounced(error=replace(BOUNCED.error, at=dated)), sent)
+    assert isinstance(decision, Advance)
+    assert decision.outbox is not None
+    assert decision.outbox.status is OutboxStatus.FAILED
+
+
+def test_what_is_told_of_a_doubt_counts_also_after_a_redrive() -> None:
+    """It may have arrived; and then it need not go again."""
+    for in_doubt in (
+        sending(status=OutboxStatus.UNCERTAIN, doubted=True),
+        sending(status=OutboxStatus.FAILED, doubted=True),
+    ):
+        decision = apply(QUEUED, DELIVERED, in_doubt.redriven(at=at(10)))
         assert isinstance(decision, Advance)
         assert decision.outbox is not None
-        assert decision.outbox.status is OutboxStatus.FAILED
+        assert decision.outbox.status is OutboxStatus.SENT
 
 
 def test_a_failure_does_not_undo_a_delivery_and_an_end_is_an_end() -> None:

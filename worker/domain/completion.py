@@ -89,8 +89,8 @@ def reconcile(current: OutboxMessage | None, claimed: OutboxMessage, verdict: Ve
         return LeaveIt()
     if current.status is OutboxStatus.SENDING and current.claimed_by == claimed.claimed_by:
         return WriteAgain(replace(verdict.message, cancel_requested=current.cancel_requested))
-    if not isinstance(verdict, MarkSent):
-        return LeaveIt()
+    if not isinstance(verdict, MarkSent) or current.void_before != claimed.void_before:
+        return LeaveIt()  # the latter: what we sent bounced meanwhile, and an operator put the message back
     accepted = verdict.message
     if current.status in (OutboxStatus.QUEUED, OutboxStatus.UNCERTAIN):
         # Somebody gave us up and put it back; but we know that it was accepted. It must not go out again.

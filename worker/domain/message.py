@@ -201,13 +201,13 @@ class OutboxMessage:
     """Set and cleared with claimed_by."""
     provider_message_id: str | None = None
     """Set with `sent`."""
-    bounced_id: str | None = None
-    """The providerMessageId of what the provider took and then failed, before an operator put the message back: what
-    is still told of it says nothing of the message as it is now. Cleared if the provider gives the same id again."""
     sent_at: datetime | None = None
     """Set with `sent`; cleared on redrive, for what the provider failed afterwards."""
     last_error: DeliveryError | None = None
     """Set by each attempt that did not end in `sent`; stays afterwards."""
+    void_before: datetime | None = None
+    """Set on redrive: all sends before it had failed, so what is still told of them says nothing of the next. Not if
+    one of them was in doubt, since then it may be the proof that it arrived."""
     expire_at: datetime | None = None
     """Set at an end; cleared on redrive."""
 
@@ -239,7 +239,6 @@ class OutboxMessage:
             self,
             status=_next(self, Event.CONFIRM),
             provider_message_id=provider_message_id or self.provider_message_id,
-            bounced_id=None if self.bounced_id == provider_message_id else self.bounced_id,
             sent_at=at,
             claimed_by=None,
             lease_until=None,
@@ -320,8 +319,8 @@ class OutboxMessage:
             failures=0,
             cancel_requested=False,
             provider_message_id=None if has_bounced else self.provider_message_id,
-            bounced_id=self.provider_message_id if has_bounced else self.bounced_id,
             sent_at=None,
+            void_before=self.void_before if self.doubted else at,
             expire_at=None,
         )
 

@@ -12,7 +12,7 @@ has a say too:
     queued, never claimed      ignored: not ours   ignored
     ended                      ignored             ignored
 
-What is told of a send that bounced, and that an operator has put back since, is old news.
+What is dated before an operator put the message back tells of sends that had failed (`voidBefore`): old news.
 
 From `sent` on, the outbox document need not be read, except for a bad receipt, which also marks it `failed` so that
 an operator can find and redrive it. A crash before the writes (one commit) leaves nothing; the provider repeats itself.
@@ -21,7 +21,7 @@ an operator can find and redrive it. A crash before the writes (one commit) leav
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import assert_never
 
@@ -110,7 +110,7 @@ def needs_outbox(shown: ShownMessage, receipt: Receipt) -> bool:
 
 def apply(shown: ShownMessage, receipt: Receipt, outbox: OutboxMessage | None = None) -> Advance | Ignored:
     """`outbox` is None if it was not needed, or is gone."""
-    if outbox is not None and outbox.bounced_id is not None and outbox.bounced_id == receipt.provider_message_id:
+    if outbox is not None and outbox.void_before is not None and _latest(receipt.at) < outbox.void_before:
         return Ignored(Because.OLD_NEWS)
     if shown.status is MessageStatus.QUEUED:
         return _settle(shown, receipt, outbox)
@@ -120,6 +120,11 @@ def apply(shown: ShownMessage, receipt: Receipt, outbox: OutboxMessage | None = 
     if isinstance(receipt, Bounced) and outbox is not None and outbox.status is OutboxStatus.SENT:
         return Advance(moved, outbox.failed(receipt.error))
     return Advance(moved, None)
+
+
+def _latest(at: datetime) -> datetime:
+    """Many providers cut their times to whole seconds."""
+    return at if at.microsecond else at + timedelta(seconds=1)
 
 
 def _settle(shown: ShownMessage, receipt: Receipt, outbox: OutboxMessage | None) -> Advance | Ignored:
