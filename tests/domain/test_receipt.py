@@ -134,6 +134,14 @@ def test_what_is_still_told_of_a_send_that_bounced_says_nothing_of_the_message_t
     assert apply(replace(SHOWN_SENT, provider_message_id="wamid.2"), late, sent) == Ignored(Because.OLD_NEWS)
 
 
+def test_what_names_the_send_that_bounced_is_old_news_also_if_its_time_is_wrong() -> None:
+    for late in (
+        replace(SENT, at=at(99)),
+        Bounced(error=replace(BOUNCED.error, at=at(99)), provider_message_id="wamid.1"),
+    ):
+        assert apply(QUEUED, late, bounced_and_redriven()) == Ignored(Because.OLD_NEWS)
+
+
 @pytest.mark.parametrize("dated", [at(9), at(10) + timedelta(milliseconds=1), at(12)])
 def test_what_is_told_of_the_second_send_counts_also_if_its_time_was_cut_to_the_second(dated: datetime) -> None:
     """Put back at the tenth second, and sent in the same."""

@@ -74,6 +74,7 @@ OF_THE_WORKER: dict[str, dict[str, Any]] = {
         "failures": 0,
         "partsSent": 1,
         "doubted": True,
+        "bouncedId": "p-0",
         "voidBefore": CLIENTS_TIME,
         "cancelRequested": True,
     },

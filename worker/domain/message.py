@@ -205,6 +205,9 @@ class OutboxMessage:
     """Set with `sent`; cleared on redrive, for what the provider failed afterwards."""
     last_error: DeliveryError | None = None
     """Set by each attempt that did not end in `sent`; stays afterwards."""
+    bounced_id: str | None = None
+    """Set on redrive: the providerMessageId of what the provider had taken and then failed. Cleared if it gives the
+    same id again."""
     void_before: datetime | None = None
     """Set on redrive: all sends before it had failed, so what is still told of them says nothing of the next. Not if
     one of them was in doubt, since then it may be the proof that it arrived."""
@@ -239,6 +242,7 @@ class OutboxMessage:
             self,
             status=_next(self, Event.CONFIRM),
             provider_message_id=provider_message_id or self.provider_message_id,
+            bounced_id=None if self.bounced_id == provider_message_id else self.bounced_id,
             sent_at=at,
             claimed_by=None,
             lease_until=None,
@@ -319,6 +323,7 @@ class OutboxMessage:
             failures=0,
             cancel_requested=False,
             provider_message_id=None if has_bounced else self.provider_message_id,
+            bounced_id=self.provider_message_id if has_bounced else self.bounced_id,
             sent_at=None,
             void_before=self.void_before if self.doubted else at,
             expire_at=None,

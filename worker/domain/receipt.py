@@ -12,7 +12,8 @@ has a say too:
     queued, never claimed      ignored: not ours   ignored
     ended                      ignored             ignored
 
-What is dated before an operator put the message back tells of sends that had failed (`voidBefore`): old news.
+What names a send that bounced before an operator put the message back (`bouncedId`), or is dated before that
+(`voidBefore`), is old news. The id is exact, and not always known; the time is the provider's, and may be wrong.
 
 From `sent` on, the outbox document need not be read, except for a bad receipt, which also marks it `failed` so that
 an operator can find and redrive it. A crash before the writes (one commit) leaves nothing; the provider repeats itself.
@@ -110,7 +111,7 @@ def needs_outbox(shown: ShownMessage, receipt: Receipt) -> bool:
 
 def apply(shown: ShownMessage, receipt: Receipt, outbox: OutboxMessage | None = None) -> Advance | Ignored:
     """`outbox` is None if it was not needed, or is gone."""
-    if outbox is not None and outbox.void_before is not None and _latest(receipt.at) < outbox.void_before:
+    if outbox is not None and _is_void(receipt, outbox):
         return Ignored(Because.OLD_NEWS)
     if shown.status is MessageStatus.QUEUED:
         return _settle(shown, receipt, outbox)
@@ -120,6 +121,12 @@ def apply(shown: ShownMessage, receipt: Receipt, outbox: OutboxMessage | None = 
     if isinstance(receipt, Bounced) and outbox is not None and outbox.status is OutboxStatus.SENT:
         return Advance(moved, outbox.failed(receipt.error))
     return Advance(moved, None)
+
+
+def _is_void(receipt: Receipt, outbox: OutboxMessage) -> bool:
+    if outbox.bounced_id is not None and outbox.bounced_id == receipt.provider_message_id:
+        return True
+    return outbox.void_before is not None and _latest(receipt.at) < outbox.void_before
 
 
 def _latest(at: datetime) -> datetime:

@@ -98,6 +98,7 @@ class _Document(BaseModel):
     claimedBy: str | None = None
     leaseUntil: AwareDatetime | None = None
     providerMessageId: str | None = None
+    bouncedId: str | None = None
     voidBefore: AwareDatetime | None = None
     sentAt: AwareDatetime | None = None
     lastError: _Error | None = None
@@ -176,6 +177,7 @@ def _message(document: _Document) -> OutboxMessage:
         claimed_by=document.claimedBy,
         lease_until=document.leaseUntil,
         provider_message_id=document.providerMessageId,
+        bounced_id=document.bouncedId,
         void_before=document.voidBefore,
         sent_at=document.sentAt,
         last_error=None if error is None else _error(error),

@@ -105,6 +105,7 @@ def _fields(message: OutboxMessage) -> dict[str, Any]:
         "providerMessageId": message.provider_message_id,
         "sentAt": message.sent_at,
         "lastError": None if message.last_error is None else error_fields(message.last_error),
+        "bouncedId": message.bounced_id,
         "voidBefore": message.void_before,
         "expireAt": message.expire_at,
         "cancelRequested": message.cancel_requested or None,
