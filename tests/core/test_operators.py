@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,8 +13,12 @@ from emulator.providers.core import Account
 from emulator.providers.faults import NO_FAULTS, Faults
 from tests.core.support import Calm, simulate
 from tests.runs.support import only_run, remind, until_ended
+from worker.domain.receipt import Arrived, Progress
+from worker.outbox.receipt import Applied
 from worker.outbox.redrive import NotRedriven, Redriven
 from worker.outbox.settle import NotSettled, Settled, SettledAs
+from worker.providers.correlation import Correlation
+from worker.providers.protocol import PartReceipt
 from worker.store import paths
 from worker.wiring import System
 
@@ -149,6 +154,58 @@ def test_what_the_provider_failed_after_it_took_it_is_not_shown_as_sent_while_it
         await system(calm).resume("shop")
         await calm.until(lambda: calm.document(SHOWN)["status"] == "read")
         assert calm.document(SHOWN)["sentAt"] > first_sent_at
+
+    simulate(body)
+
+
+def test_what_bounced_and_is_put_back_goes_out_again_also_through_a_provider_that_delivers_a_key_once() -> None:
+    async def body(calm: Calm) -> None:
+        await calm.account(provider="simulated-idempotent")
+        calm.world.provider.faults = Faults(receiptFailedRate=1.0)
+        await calm.send("request-1")
+        await calm.until(lambda: calm.document(SHOWN)["status"] == "failed")
+        calm.world.provider.faults = NO_FAULTS
+        await system(calm).redrive.one("request-1")
+        await calm.until(lambda: calm.status("request-1") == "sent")
+        assert [call.delivered for call in calm.world.truth.calls] == [1, 1]
+
+    simulate(body)
+
+
+def test_what_nobody_knows_the_end_of_is_put_back_under_the_same_key_and_arrives_once() -> None:
+    async def body(calm: Calm) -> None:
+        await calm.account(provider="simulated-idempotent")
+        calm.world.provider.faults = Faults(lostResponseRate=1.0, receiptLossRate=1.0)
+        await calm.send("request-1")
+        await calm.until(lambda: calm.status("request-1") in ("failed", "uncertain"))
+        calm.world.provider.faults = NO_FAULTS
+        await system(calm).redrive.one("request-1")
+        await calm.until(lambda: calm.status("request-1") == "sent")
+        assert sum(call.delivered for call in calm.world.truth.calls) == 1
+
+    simulate(body)
+
+
+def test_receipts_of_a_send_that_bounced_say_nothing_of_the_next_one() -> None:
+    async def body(calm: Calm) -> None:
+        await calm.account()
+        calm.world.provider.faults = Faults(receiptFailedRate=1.0)
+        await calm.send("request-1")
+        await calm.until(lambda: calm.document(SHOWN)["status"] == "failed")
+        await system(calm).pause("shop")
+        await system(calm).redrive.one("request-1")
+        first, event = Correlation(request_id="request-1", part=0, parts=1), calm.world.clock()
+        told = Arrived(progress=Progress.DELIVERED, at=event + timedelta(minutes=1), provider_message_id="another")
+        receipts = system(calm).receipts
+        assert await receipts.apply("shop", PartReceipt(receipt=told, correlation=first)) is Applied.IGNORED
+        assert calm.document(SHOWN)["status"] == calm.status("request-1") == "queued"
+        second = replace(first, series=1)
+        calm.world.provider.faults = Faults(receiptLossRate=1.0)
+        await system(calm).resume("shop")
+        await calm.until(lambda: calm.status("request-1") == "sent")
+        assert await receipts.apply("shop", PartReceipt(receipt=told, correlation=first)) is Applied.IGNORED
+        assert await receipts.apply("shop", PartReceipt(receipt=told, correlation=second)) is Applied.ADVANCED
+        assert calm.document(SHOWN)["status"] == "delivered"
 
     simulate(body)
 

@@ -96,7 +96,7 @@ def test_each_scope_makes_the_lane_wait_in_its_own_way() -> None:
 
 
 def test_what_bounced_and_was_put_back_meanwhile_is_not_called_sent_by_who_learns_late_that_it_was_accepted() -> None:
-    bounced = SENT.message.failed(DeliveryError(code=ErrorCode.REJECTED, message="no", retryable=False, at=at(2)))
-    assert reconcile(bounced.redriven(at=at(3)), CLAIMED, SENT) == LeaveIt()
-    in_doubt = replace(bounced, doubted=True)
-    assert isinstance(reconcile(in_doubt.redriven(at=at(3)), CLAIMED, SENT), WriteAgain)
+    refused = DeliveryError(code=ErrorCode.REJECTED, message="no", retryable=False, at=at(2))
+    assert reconcile(SENT.message.bounced(refused).redriven(at=at(3)), CLAIMED, SENT) == LeaveIt()
+    unknown = replace(refused, code=ErrorCode.OUTCOME_UNKNOWN)
+    assert isinstance(reconcile(CLAIMED.failed(unknown).redriven(at=at(3)), CLAIMED, SENT), WriteAgain)

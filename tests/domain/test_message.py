@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -102,6 +103,21 @@ def test_a_redriven_message_has_all_its_attempts_before_it() -> None:
     spent = message(status=OutboxStatus.FAILED, attempts=5, failures=5, cancel_requested=True, expire_at=at(9))
     again = spent.redriven(at=at(10))
     assert (again.failures, again.attempts, again.cancel_requested, again.expire_at) == (0, 5, False, None)
+
+
+def test_what_had_failed_begins_a_new_series_and_forgets_the_old_one() -> None:
+    sent = sending(doubted=True).sent(provider_message_id="wamid.1", at=NOW)
+    again = sent.bounced(ERROR).redriven(at=at(10))
+    assert (again.series, again.doubted, again.provider_message_id, again.sent_at) == (1, False, None, None)
+    assert sending(series=1).failed(ERROR).redriven(at=at(10)).series == 2
+
+
+def test_what_nobody_knows_the_end_of_stays_in_its_series() -> None:
+    unknown = replace(ERROR, code=ErrorCode.OUTCOME_UNKNOWN)
+    uncertain = sending().in_doubt(resolve_at=None, error=unknown, failures=1).foretold("wamid.1")
+    for in_doubt in (uncertain, uncertain.failed(unknown)):
+        again = in_doubt.redriven(at=at(10))
+        assert (again.series, again.doubted, again.provider_message_id) == (0, True, "wamid.1")
 
 
 def test_parts_that_were_accepted_add_up_over_attempts() -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
 from itertools import permutations
 
 import pytest
@@ -30,6 +29,7 @@ READ = Arrived(progress=Progress.READ, at=at(3), provider_message_id="wamid.1")
 BOUNCED = Bounced(
     error=DeliveryError(code=ErrorCode.RECIPIENT_INVALID, message="not on WhatsApp", retryable=False, at=at(4))
 )
+UNKNOWN = DeliveryError(code=ErrorCode.OUTCOME_UNKNOWN, message="no answer", retryable=True, at=at(5))
 
 QUEUED = ShownMessage(status=MessageStatus.QUEUED)
 SHOWN_SENT = ShownMessage(status=MessageStatus.SENT, provider_message_id="wamid.1", sent_at=NOW)
@@ -120,33 +120,26 @@ def test_what_the_provider_fails_later_can_be_found_and_redriven() -> None:
 
 
 def bounced_and_redriven() -> OutboxMessage:
-    sent = sending().sent(provider_message_id="wamid.1", at=NOW)
-    return sent.failed(BOUNCED.error).redriven(at=at(10))
+    sent = sending(parts_sent=1).sent(provider_message_id="wamid.1", at=NOW)
+    return sent.bounced(BOUNCED.error).redriven(at=at(10))
 
 
-@pytest.mark.parametrize("late", [SENT, DELIVERED, replace(BOUNCED, provider_message_id="wamid.1")])
+@pytest.mark.parametrize("late", [SENT, DELIVERED, BOUNCED])
 def test_what_is_still_told_of_a_send_that_bounced_says_nothing_of_the_message_that_was_put_back(late: Receipt) -> None:
     waiting = bounced_and_redriven()
-    assert apply(QUEUED, late, waiting) == Ignored(Because.OLD_NEWS)
+    again = replace(QUEUED, series=waiting.series)
+    assert apply(again, late, waiting, series=0) == Ignored(Because.OLD_NEWS)
     claimed = waiting.claimed(by="w1#2", lease_until=at(60))
-    assert apply(QUEUED, late, claimed) == Ignored(Because.OLD_NEWS)
+    assert apply(again, late, claimed, series=0) == Ignored(Because.OLD_NEWS)
     sent = claimed.sent(provider_message_id="wamid.2", at=at(11))
-    assert apply(replace(SHOWN_SENT, provider_message_id="wamid.2"), late, sent) == Ignored(Because.OLD_NEWS)
+    assert apply(replace(SHOWN_SENT, series=sent.series), late, sent, series=0) == Ignored(Because.OLD_NEWS)
 
 
-def test_what_names_the_send_that_bounced_is_old_news_also_if_its_time_is_wrong() -> None:
-    for late in (
-        replace(SENT, at=at(99)),
-        Bounced(error=replace(BOUNCED.error, at=at(99)), provider_message_id="wamid.1"),
-    ):
-        assert apply(QUEUED, late, bounced_and_redriven()) == Ignored(Because.OLD_NEWS)
-
-
-@pytest.mark.parametrize("dated", [at(9), at(10) + timedelta(milliseconds=1), at(12)])
-def test_what_is_told_of_the_second_send_counts_also_if_its_time_was_cut_to_the_second(dated: datetime) -> None:
-    """Put back at the tenth second, and sent in the same."""
-    sent = bounced_and_redriven().claimed(by="w1#2", lease_until=at(60)).sent(provider_message_id="wamid.2", at=at(11))
-    decision = apply(SHOWN_SENT, Bounced(error=replace(BOUNCED.error, at=dated)), sent)
+@pytest.mark.parametrize("series", [1, None])
+def test_what_is_told_of_the_second_send_counts_and_so_does_what_names_no_series(series: int | None) -> None:
+    """What names none was found by the id that the provider gave to the second send."""
+    claimed = bounced_and_redriven().claimed(by="w1#2", lease_until=at(60))
+    decision = apply(replace(QUEUED, series=1), BOUNCED, claimed, series=series)
     assert isinstance(decision, Advance)
     assert decision.outbox is not None
     assert decision.outbox.status is OutboxStatus.FAILED
@@ -154,14 +147,22 @@ def test_what_is_told_of_the_second_send_counts_also_if_its_time_was_cut_to_the_
 
 def test_what_is_told_of_a_doubt_counts_also_after_a_redrive() -> None:
     """It may have arrived; and then it need not go again."""
-    for in_doubt in (
-        sending(status=OutboxStatus.UNCERTAIN, doubted=True),
-        sending(status=OutboxStatus.FAILED, doubted=True),
-    ):
-        decision = apply(QUEUED, DELIVERED, in_doubt.redriven(at=at(10)))
+    given_up = sending(status=OutboxStatus.UNCERTAIN, doubted=True).failed(UNKNOWN)
+    for in_doubt in (sending(status=OutboxStatus.UNCERTAIN, doubted=True), given_up):
+        again = in_doubt.redriven(at=at(10))
+        decision = apply(replace(QUEUED, series=again.series), DELIVERED, again, series=0)
         assert isinstance(decision, Advance)
         assert decision.outbox is not None
         assert decision.outbox.status is OutboxStatus.SENT
+
+
+def test_a_message_whose_part_bounced_goes_whole_again_and_one_that_a_person_gave_up_goes_on_where_it_was() -> None:
+    in_doubt = sending(status=OutboxStatus.UNCERTAIN, doubted=True, parts_sent=1)
+    for error, parts_sent in ((BOUNCED.error, 0), (UNKNOWN, 1)):
+        decision = apply(QUEUED, Bounced(error=error), in_doubt)
+        assert isinstance(decision, Advance)
+        assert decision.outbox is not None
+        assert decision.outbox.redriven(at=at(10)).parts_sent == parts_sent
 
 
 def test_a_failure_does_not_undo_a_delivery_and_an_end_is_an_end() -> None:

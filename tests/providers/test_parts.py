@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from random import Random
 
@@ -193,8 +194,13 @@ def test_a_correlation_is_read_as_it_was_written() -> None:
     it = Correlation(request_id="01HX-_z", part=2, parts=3)
     assert (str(it), it.key, it.is_last) == ("01HX-_z:2:3", "01HX-_z:2", True)
     assert Correlation.parse(str(it)) == it
+    later = replace(it, series=1)
+    assert (str(later), later.key) == ("01HX-_z:2:3:1", "01HX-_z:2:1")
+    assert Correlation.parse(str(later)) == later
 
 
-@pytest.mark.parametrize("foreign", ["", "a:b:c", "a:1:1", "a:0:0", "a:1", "a:0:1:2", "a b:0:1", "a:٠:1", "a:0:1\n"])
+@pytest.mark.parametrize(
+    "foreign", ["", "a:b:c", "a:1:1", "a:0:0", "a:1", "a:0:1:x", "a:0:1:", "a:0:1:2:3", "a b:0:1", "a:٠:1", "a:0:1\n"]
+)
 def test_a_mark_that_is_not_ours_is_no_correlation(foreign: str) -> None:
     assert Correlation.parse(foreign) is None

@@ -74,8 +74,7 @@ OF_THE_WORKER: dict[str, dict[str, Any]] = {
         "failures": 0,
         "partsSent": 1,
         "doubted": True,
-        "bouncedId": "p-0",
-        "voidBefore": CLIENTS_TIME,
+        "series": 1,
         "cancelRequested": True,
     },
     "message": {
@@ -85,6 +84,7 @@ OF_THE_WORKER: dict[str, dict[str, Any]] = {
         "readAt": CLIENTS_TIME,
         "failedAt": CLIENTS_TIME,
         "error": {"code": "rejected"},
+        "series": 1,
     },
 }
 

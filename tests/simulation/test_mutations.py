@@ -187,6 +187,15 @@ def a_redrive_that_leaves_the_old_times(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(messages, "shown_again", again)
 
 
+def a_redrive_without_a_new_series(monkeypatch: pytest.MonkeyPatch) -> None:
+    redriven = OutboxMessage.redriven
+
+    def in_the_old_one(message: OutboxMessage, *, at: datetime) -> OutboxMessage:
+        return replace(redriven(message, at=at), series=message.series)
+
+    monkeypatch.setattr(OutboxMessage, "redriven", in_the_old_one)
+
+
 MUTATIONS: dict[str, tuple[Patch, Sequence[str]]] = {
     "without the fence on completions": (no_fence_on_completions, ("regress", "twice", "calls")),
     "without the precondition on claims": (no_precondition_on_claims, ("calls", "regress", "twice")),
@@ -208,6 +217,7 @@ MUTATIONS: dict[str, tuple[Patch, Sequence[str]]] = {
     "with targets that are not known again": (documents_named_by_place, ("target",)),
     "with a pause in name only": (a_pause_in_name_only, ("paused",)),
     "with a redrive that leaves the old times": (a_redrive_that_leaves_the_old_times, ("regress",)),
+    "with a redrive without a new series": (a_redrive_without_a_new_series, ("unsent",)),
 }
 
 
@@ -219,6 +229,7 @@ BROKE_LAST_TIME = {
     "with targets that are not known again": 12,
     "with a pause in name only": 48,
     "with a redrive that leaves the old times": 62,
+    "with a redrive without a new series": 62,
 }
 """The first world that did. It is tried before the others, to save their time."""
 

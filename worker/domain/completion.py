@@ -89,7 +89,7 @@ def reconcile(current: OutboxMessage | None, claimed: OutboxMessage, verdict: Ve
         return LeaveIt()
     if current.status is OutboxStatus.SENDING and current.claimed_by == claimed.claimed_by:
         return WriteAgain(replace(verdict.message, cancel_requested=current.cancel_requested))
-    if not isinstance(verdict, MarkSent) or current.void_before != claimed.void_before:
+    if not isinstance(verdict, MarkSent) or current.series != claimed.series:
         return LeaveIt()  # the latter: what we sent bounced meanwhile, and an operator put the message back
     accepted = verdict.message
     if current.status in (OutboxStatus.QUEUED, OutboxStatus.UNCERTAIN):

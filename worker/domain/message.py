@@ -192,25 +192,26 @@ class OutboxMessage:
     failures: int = 0
     """Attempts that failed for the message's own sake: no throttles, no troubles of the account. 0 on redrive."""
     parts_sent: int = 0
-    """Parts accepted in earlier attempts. Grows when an attempt ends half-way."""
+    """Parts accepted in earlier attempts. Grows when an attempt ends half-way; 0 when the provider fails what it had
+    accepted."""
+    series: int = 0
+    """Grows on redrive, since all sends before it had failed: each part carries it to the provider, in its mark and in
+    its key, so that what is told of an earlier series is not taken for news of this one, and a provider that delivers
+    a key once delivers it again. It stays if nobody knows what became of the sends before: then such news may be the
+    proof that the message arrived, and the same key keeps it from arriving twice."""
     doubted: bool = False
-    """Set when nobody knew how an attempt ended. A later attempt that fails does not undo it; `sent` makes it moot."""
+    """Set when nobody knew how an attempt of this series ended. A later attempt that fails does not undo it; `sent`
+    makes it moot."""
     claimed_by: str | None = None
     """Owner and fence of the claim. Set on claim, cleared by whatever follows."""
     lease_until: datetime | None = None
     """Set and cleared with claimed_by."""
     provider_message_id: str | None = None
-    """Set with `sent`."""
+    """Set with `sent`, or foretold with a doubt; cleared when a new series begins."""
     sent_at: datetime | None = None
     """Set with `sent`; cleared on redrive, for what the provider failed afterwards."""
     last_error: DeliveryError | None = None
     """Set by each attempt that did not end in `sent`; stays afterwards."""
-    bounced_id: str | None = None
-    """Set on redrive: the providerMessageId of what the provider had taken and then failed. Cleared if it gives the
-    same id again."""
-    void_before: datetime | None = None
-    """Set on redrive: all sends before it had failed, so what is still told of them says nothing of the next. Not if
-    one of them was in doubt, since then it may be the proof that it arrived."""
     expire_at: datetime | None = None
     """Set at an end; cleared on redrive."""
 
@@ -220,9 +221,15 @@ class OutboxMessage:
         return (self.next_attempt_at or self.created_at, self.created_at, self.request_id)
 
     @property
+    def is_in_doubt(self) -> bool:
+        """Whether the last that is known of it is that nobody knows."""
+        is_unknown = self.last_error is not None and self.last_error.code is ErrorCode.OUTCOME_UNKNOWN
+        return self.status is OutboxStatus.UNCERTAIN or is_unknown
+
+    @property
     def maybe_sent(self) -> bool:
         """Whether some attempt may have reached the recipient, for all we know."""
-        return self.doubted or (self.last_error is not None and self.last_error.code is ErrorCode.OUTCOME_UNKNOWN)
+        return self.doubted or self.is_in_doubt
 
     def claimed(self, *, by: str, lease_until: datetime) -> OutboxMessage:
         return _evolved(
@@ -242,7 +249,6 @@ class OutboxMessage:
             self,
             status=_next(self, Event.CONFIRM),
             provider_message_id=provider_message_id or self.provider_message_id,
-            bounced_id=None if self.bounced_id == provider_message_id else self.bounced_id,
             sent_at=at,
             claimed_by=None,
             lease_until=None,
@@ -275,6 +281,10 @@ class OutboxMessage:
 
     def failed(self, error: DeliveryError, *, parts_sent: int = 0) -> OutboxMessage:
         return self._ended(Event.REJECT, error, parts_sent=parts_sent)
+
+    def bounced(self, error: DeliveryError) -> OutboxMessage:
+        """The provider failed what it had accepted. It tells of a part; if the message goes again, it goes whole."""
+        return _evolved(self.failed(error), parts_sent=0)
 
     def skipped(self, error: DeliveryError, *, parts_sent: int = 0) -> OutboxMessage:
         return self._ended(Event.EXPIRE, error, parts_sent=parts_sent)
@@ -315,19 +325,18 @@ class OutboxMessage:
 
     def redriven(self, *, at: datetime) -> OutboxMessage:
         """An operator puts it back, with all its attempts before it."""
-        has_bounced = self.sent_at is not None
-        return _evolved(
+        again = _evolved(
             self,
             status=_next(self, Event.REDRIVE),
             next_attempt_at=at,
             failures=0,
             cancel_requested=False,
-            provider_message_id=None if has_bounced else self.provider_message_id,
-            bounced_id=self.provider_message_id if has_bounced else self.bounced_id,
             sent_at=None,
-            void_before=self.void_before if self.doubted else at,
             expire_at=None,
         )
+        if self.is_in_doubt:
+            return again
+        return _evolved(again, series=self.series + 1, doubted=False, provider_message_id=None)
 
     def _ended(self, event: Event, error: DeliveryError, *, parts_sent: int) -> OutboxMessage:
         return _evolved(

@@ -12,8 +12,7 @@ has a say too:
     queued, never claimed      ignored: not ours   ignored
     ended                      ignored             ignored
 
-What names a send that bounced before an operator put the message back (`bouncedId`), or is dated before that
-(`voidBefore`), is old news. The id is exact, and not always known; the time is the provider's, and may be wrong.
+What is told of an earlier series of sends is old news: all of them had failed before an operator put the message back.
 
 From `sent` on, the outbox document need not be read, except for a bad receipt, which also marks it `failed` so that
 an operator can find and redrive it. A crash before the writes (one commit) leaves nothing; the provider repeats itself.
@@ -22,12 +21,12 @@ an operator can find and redrive it. A crash before the writes (one commit) leav
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import assert_never
 
 from worker.domain.message import SHOWN_ENDS, MessageStatus, OutboxMessage, OutboxStatus, advances
-from worker.domain.outcome import DeliveryError
+from worker.domain.outcome import DeliveryError, ErrorCode
 
 
 class Progress(StrEnum):
@@ -68,6 +67,8 @@ class ShownMessage:
 
     status: MessageStatus
     """Moves forward with completion and receipts."""
+    series: int = 0
+    """The series of sends that counts. Moves with the outbox document's."""
     provider_message_id: str | None = None
     """Set with `sent`, by whoever comes first."""
     sent_at: datetime | None = None
@@ -109,9 +110,11 @@ def needs_outbox(shown: ShownMessage, receipt: Receipt) -> bool:
     )
 
 
-def apply(shown: ShownMessage, receipt: Receipt, outbox: OutboxMessage | None = None) -> Advance | Ignored:
-    """`outbox` is None if it was not needed, or is gone."""
-    if outbox is not None and _is_void(receipt, outbox):
+def apply(
+    shown: ShownMessage, receipt: Receipt, outbox: OutboxMessage | None = None, *, series: int | None = None
+) -> Advance | Ignored:
+    """`outbox` is None if it was not needed, or is gone; `series` is the one that the receipt tells of, if it says."""
+    if series is not None and series < shown.series:
         return Ignored(Because.OLD_NEWS)
     if shown.status is MessageStatus.QUEUED:
         return _settle(shown, receipt, outbox)
@@ -119,19 +122,8 @@ def apply(shown: ShownMessage, receipt: Receipt, outbox: OutboxMessage | None = 
     if moved == shown:
         return Ignored(Because.ENDED if shown.status in SHOWN_ENDS else Because.OLD_NEWS)
     if isinstance(receipt, Bounced) and outbox is not None and outbox.status is OutboxStatus.SENT:
-        return Advance(moved, outbox.failed(receipt.error))
+        return Advance(moved, _settled(outbox, receipt))
     return Advance(moved, None)
-
-
-def _is_void(receipt: Receipt, outbox: OutboxMessage) -> bool:
-    if outbox.bounced_id is not None and outbox.bounced_id == receipt.provider_message_id:
-        return True
-    return outbox.void_before is not None and _latest(receipt.at) < outbox.void_before
-
-
-def _latest(at: datetime) -> datetime:
-    """Many providers cut their times to whole seconds."""
-    return at if at.microsecond else at + timedelta(seconds=1)
 
 
 def _settle(shown: ShownMessage, receipt: Receipt, outbox: OutboxMessage | None) -> Advance | Ignored:
@@ -157,8 +149,10 @@ def _settled(outbox: OutboxMessage, receipt: Receipt) -> OutboxMessage:
     match receipt:
         case Arrived():
             return outbox.sent(provider_message_id=receipt.provider_message_id, at=receipt.at)
-        case Bounced():
-            return outbox.failed(receipt.error)
+        case Bounced(error=error) if error.code is ErrorCode.OUTCOME_UNKNOWN:
+            return outbox.failed(error)  # a person's word: what is known of single parts stays known
+        case Bounced(error=error):
+            return outbox.bounced(error)
         case _:
             assert_never(receipt)
 

@@ -94,12 +94,11 @@ class _Document(BaseModel):
     attempts: _Count = 0
     failures: _Count = 0
     partsSent: _Count = 0
+    series: _Count = 0
     doubted: bool = False
     claimedBy: str | None = None
     leaseUntil: AwareDatetime | None = None
     providerMessageId: str | None = None
-    bouncedId: str | None = None
-    voidBefore: AwareDatetime | None = None
     sentAt: AwareDatetime | None = None
     lastError: _Error | None = None
     expireAt: AwareDatetime | None = None
@@ -173,12 +172,11 @@ def _message(document: _Document) -> OutboxMessage:
         attempts=document.attempts,
         failures=document.failures,
         parts_sent=document.partsSent,
+        series=document.series,
         doubted=document.doubted,
         claimed_by=document.claimedBy,
         lease_until=document.leaseUntil,
         provider_message_id=document.providerMessageId,
-        bounced_id=document.bouncedId,
-        void_before=document.voidBefore,
         sent_at=document.sentAt,
         last_error=None if error is None else _error(error),
         expire_at=document.expireAt,

@@ -132,10 +132,10 @@ def _change(story: _Story, events: Sequence[PartReceipt]) -> _Change | None:
     shown = story.message.shown
     applied: dict[int, Applied] = {}
     for number in sorted(story.numbers):
-        receipt = events[number].receipt
-        if needs_outbox(shown, receipt):
+        event = events[number]
+        if needs_outbox(shown, event.receipt):
             return None
-        decision = apply(shown, receipt)
+        decision = apply(shown, event.receipt, series=event.series)
         if isinstance(decision, Advance):
             shown = decision.shown
         applied[number] = Applied.ADVANCED if isinstance(decision, Advance) else Applied.IGNORED

@@ -192,7 +192,7 @@ def _one_part(message: OutboxMessage, index: int, limit: timedelta) -> OnePart:
         account_id=message.account_id,
         to=message.to,
         part=message.parts[index],
-        correlation=Correlation(request_id=message.request_id, part=index, parts=len(message.parts)),
+        correlation=Correlation.of(message, index),
         media=None,
         limit=limit,
     )

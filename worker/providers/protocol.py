@@ -90,6 +90,10 @@ class PartReceipt:
         return None if self.correlation is None else self.correlation.request_id
 
     @property
+    def series(self) -> int | None:
+        return None if self.correlation is None else self.correlation.series
+
+    @property
     def tells_of_message(self) -> bool:
         """Whether to apply it to the message. An earlier part's receipt proves neither that the message was sent nor
         that it was delivered; only its failure counts."""

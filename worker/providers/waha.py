@@ -167,7 +167,7 @@ class Waha(Provider):
         last = len(message.parts) - 1
         if not isinstance(message.parts[last], TextPart):
             return None
-        return chosen_id(Correlation(request_id=message.request_id, part=last, parts=len(message.parts)))
+        return chosen_id(Correlation.of(message, last))
 
     async def check(self, account_id: str, credentials: Credentials, *, limit: timedelta) -> Checked:
         gateway = gateway_of(account_id, credentials)

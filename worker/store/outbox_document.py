@@ -68,11 +68,11 @@ def read(snapshot: Snapshot) -> Stored:
 
 
 def rewritten(old: Stored, new: OutboxMessage, *, due_at_commit: bool = False) -> WriteOp:
-    """The document as it was read becomes the other one; `due_at_commit`: with the times of the commit itself."""
+    """The document as it was read becomes the other one; `due_at_commit`: with the time of the commit itself."""
     before, after = _fields(old.valid), _fields(new)
     fields = {name: DELETE if after[name] is None else after[name] for name in after if after[name] != before[name]}
     if due_at_commit:
-        fields |= dict.fromkeys({"nextAttemptAt"} | fields.keys() & {"voidBefore"}, SERVER_TIME)
+        fields["nextAttemptAt"] = SERVER_TIME
     return update(paths.outbox(new.request_id), fields, version=old.version)
 
 
@@ -99,14 +99,13 @@ def _fields(message: OutboxMessage) -> dict[str, Any]:
         "attempts": message.attempts,
         "failures": message.failures,
         "partsSent": message.parts_sent,
+        "series": message.series or None,
         "doubted": message.doubted or None,
         "claimedBy": message.claimed_by,
         "leaseUntil": message.lease_until,
         "providerMessageId": message.provider_message_id,
         "sentAt": message.sent_at,
         "lastError": None if message.last_error is None else error_fields(message.last_error),
-        "bouncedId": message.bounced_id,
-        "voidBefore": message.void_before,
         "expireAt": message.expire_at,
         "cancelRequested": message.cancel_requested or None,
     }

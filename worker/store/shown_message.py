@@ -42,6 +42,7 @@ def read(snapshot: Snapshot) -> StoredMessage:
     error = data.get("error")
     shown = ShownMessage(
         status=_STATUSES.get(data.get("status"), MessageStatus.QUEUED),
+        series=series if isinstance(series := data.get("series"), int) else 0,
         provider_message_id=data.get("providerMessageId"),
         sent_at=data.get("sentAt"),
         delivered_at=data.get("deliveredAt"),
@@ -113,7 +114,7 @@ def shown_fields(message: OutboxMessage) -> dict[str, Any]:
 
 def shown_again(redriven: OutboxMessage) -> WriteOp:
     """Of a message that is back in the queue: nothing of its end, nor of a send that bounced."""
-    fields: dict[str, Any] = {"status": MessageStatus.QUEUED.value}
+    fields: dict[str, Any] = {"status": MessageStatus.QUEUED.value, "series": redriven.series}
     gone = ["error", "failedAt", "sentAt"] + (["providerMessageId"] if redriven.provider_message_id is None else [])
     return update(
         paths.message(redriven.thread_id, redriven.request_id), fields | dict.fromkeys(gone, DELETE), version=None
