@@ -15,11 +15,13 @@ from tests.core.support import Calm, simulate
 from tests.runs.support import only_run, remind, until_ended
 from worker.domain.receipt import Arrived, Progress
 from worker.outbox.receipt import Applied
+from worker.outbox.receipt_batch import ReceiptBatch
 from worker.outbox.redrive import NotRedriven, Redriven
 from worker.outbox.settle import NotSettled, Settled, SettledAs
 from worker.providers.correlation import Correlation
 from worker.providers.protocol import PartReceipt
 from worker.store import paths
+from worker.store.messages import MessageStore
 from worker.wiring import System
 
 UNANSWERED = Faults(lostResponseRate=1.0, forCalls=1, receiptLossRate=1.0)
@@ -194,17 +196,20 @@ def test_receipts_of_a_send_that_bounced_say_nothing_of_the_next_one() -> None:
         await calm.until(lambda: calm.document(SHOWN)["status"] == "failed")
         await system(calm).pause("shop")
         await system(calm).redrive.one("request-1")
-        first, event = Correlation(request_id="request-1", part=0, parts=1), calm.world.clock()
-        told = Arrived(progress=Progress.DELIVERED, at=event + timedelta(minutes=1), provider_message_id="another")
-        receipts = system(calm).receipts
-        assert await receipts.apply("shop", PartReceipt(receipt=told, correlation=first)) is Applied.IGNORED
+        later = calm.world.clock() + timedelta(minutes=1)
+        told = Arrived(progress=Progress.DELIVERED, at=later, provider_message_id="by another name")
+        of_the_first = PartReceipt(receipt=told, correlation=Correlation(request_id="request-1", part=0, parts=1))
+        assert await system(calm).receipts.apply("shop", of_the_first) is Applied.IGNORED
         assert calm.document(SHOWN)["status"] == calm.status("request-1") == "queued"
-        second = replace(first, series=1)
         calm.world.provider.faults = Faults(receiptLossRate=1.0)
         await system(calm).resume("shop")
         await calm.until(lambda: calm.status("request-1") == "sent")
-        assert await receipts.apply("shop", PartReceipt(receipt=told, correlation=first)) is Applied.IGNORED
-        assert await receipts.apply("shop", PartReceipt(receipt=told, correlation=second)) is Applied.ADVANCED
+        second = Correlation(request_id="request-1", part=0, parts=1, series=1)
+        read = replace(of_the_first, receipt=replace(told, progress=Progress.READ))
+        applied: dict[int, Applied] = {}
+        batch = ReceiptBatch(system(calm).receipts, MessageStore(system(calm).gateway))
+        await batch.apply("shop", [read, replace(of_the_first, correlation=second)], applied.__setitem__)
+        assert applied == {0: Applied.IGNORED, 1: Applied.ADVANCED}
         assert calm.document(SHOWN)["status"] == "delivered"
 
     simulate(body)
