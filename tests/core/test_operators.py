@@ -13,12 +13,12 @@ from emulator.providers.core import Account
 from emulator.providers.faults import NO_FAULTS, Faults
 from tests.core.support import Calm, simulate
 from tests.runs.support import only_run, remind, until_ended
+from worker.domain.correlation import Correlation
 from worker.domain.receipt import Arrived, Progress
 from worker.outbox.receipt import Applied
 from worker.outbox.receipt_batch import ReceiptBatch
 from worker.outbox.redrive import NotRedriven, Redriven
 from worker.outbox.settle import NotSettled, Settled, SettledAs
-from worker.providers.correlation import Correlation
 from worker.providers.protocol import PartReceipt
 from worker.store import paths
 from worker.store.messages import MessageStore
@@ -184,6 +184,26 @@ def test_what_nobody_knows_the_end_of_is_put_back_under_the_same_key_and_arrives
         await system(calm).redrive.one("request-1")
         await calm.until(lambda: calm.status("request-1") == "sent")
         assert sum(call.delivered for call in calm.world.truth.calls) == 1
+
+    simulate(body)
+
+
+def test_a_message_fails_when_a_part_bounces_that_no_attempt_would_send_again_and_then_goes_whole() -> None:
+    async def body(calm: Calm) -> None:
+        await calm.account()
+        provider = calm.world.provider
+        provider.faults = Faults(receiptFailedRate=1.0, receiptDelayMs=5_000)
+        await calm.send("request-1", parts=[{"type": "text", "text": text} for text in ("first", "second")])
+        while not calm.world.truth.calls:  # noqa: ASYNC110 - virtual time, and the record has no signal
+            await asyncio.sleep(0.05)  # less than the pause between two parts
+        provider.faults = Faults(throttleRate=1.0, throttleScope="recipient", retryAfterSeconds=600)
+        await calm.until(lambda: calm.outbox("request-1").get("partsSent") == 1)
+        await calm.until(lambda: calm.status("request-1") == "failed", within=timedelta(minutes=1))
+        assert calm.document(SHOWN)["status"] == "failed"
+        provider.faults = NO_FAULTS
+        await system(calm).redrive.one("request-1")
+        await calm.until(lambda: calm.document(SHOWN)["status"] == "read", within=timedelta(minutes=1))
+        assert [call.part for call in calm.world.truth.calls if call.accepted] == [0, 0, 1]
 
     simulate(body)
 

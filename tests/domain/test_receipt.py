@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.domain.builders import NOW, at, message, sending
+from worker.domain.correlation import Correlation
 from worker.domain.message import MessageStatus, OutboxMessage, OutboxStatus
 from worker.domain.outcome import DeliveryError, ErrorCode
 from worker.domain.receipt import (
@@ -119,6 +120,20 @@ def test_what_the_provider_fails_later_can_be_found_and_redriven() -> None:
     assert decision.outbox.redriven(at=NOW).status is OutboxStatus.QUEUED
 
 
+def mark(series: int = 0, *, part: int = 0) -> Correlation:
+    return Correlation(request_id="request-1", part=part, parts=2, series=series)
+
+
+def test_a_bad_receipt_of_a_part_that_the_next_attempt_leaves_out_ends_the_message() -> None:
+    again = message(status=OutboxStatus.QUEUED, attempts=1, parts_sent=1)
+    assert apply(QUEUED, BOUNCED, again, mark=mark(part=1)) == Ignored(Because.WILL_RETRY)
+    decision = apply(QUEUED, BOUNCED, again, mark=mark(part=0))
+    assert isinstance(decision, Advance)
+    assert decision.shown.status is MessageStatus.FAILED
+    assert decision.outbox is not None
+    assert (decision.outbox.status, decision.outbox.parts_sent) == (OutboxStatus.FAILED, 0)
+
+
 def bounced_and_redriven() -> OutboxMessage:
     sent = sending(parts_sent=1).sent(provider_message_id="wamid.1", at=NOW)
     return sent.bounced(BOUNCED.error).redriven(at=at(10))
@@ -128,18 +143,18 @@ def bounced_and_redriven() -> OutboxMessage:
 def test_what_is_still_told_of_a_send_that_bounced_says_nothing_of_the_message_that_was_put_back(late: Receipt) -> None:
     waiting = bounced_and_redriven()
     again = replace(QUEUED, series=waiting.series)
-    assert apply(again, late, waiting, series=0) == Ignored(Because.OLD_NEWS)
+    assert apply(again, late, waiting, mark=mark()) == Ignored(Because.OLD_NEWS)
     claimed = waiting.claimed(by="w1#2", lease_until=at(60))
-    assert apply(again, late, claimed, series=0) == Ignored(Because.OLD_NEWS)
+    assert apply(again, late, claimed, mark=mark()) == Ignored(Because.OLD_NEWS)
     sent = claimed.sent(provider_message_id="wamid.2", at=at(11))
-    assert apply(replace(SHOWN_SENT, series=sent.series), late, sent, series=0) == Ignored(Because.OLD_NEWS)
+    assert apply(replace(SHOWN_SENT, series=sent.series), late, sent, mark=mark()) == Ignored(Because.OLD_NEWS)
 
 
 @pytest.mark.parametrize("series", [1, None])
 def test_what_is_told_of_the_second_send_counts_and_so_does_what_names_no_series(series: int | None) -> None:
     """What names none was found by the id that the provider gave to the second send."""
     claimed = bounced_and_redriven().claimed(by="w1#2", lease_until=at(60))
-    decision = apply(replace(QUEUED, series=1), BOUNCED, claimed, series=series)
+    decision = apply(replace(QUEUED, series=1), BOUNCED, claimed, mark=None if series is None else mark(series))
     assert isinstance(decision, Advance)
     assert decision.outbox is not None
     assert decision.outbox.status is OutboxStatus.FAILED
@@ -150,7 +165,7 @@ def test_what_is_told_of_a_doubt_counts_also_after_a_redrive() -> None:
     given_up = sending(status=OutboxStatus.UNCERTAIN, doubted=True).failed(UNKNOWN)
     for in_doubt in (sending(status=OutboxStatus.UNCERTAIN, doubted=True), given_up):
         again = in_doubt.redriven(at=at(10))
-        decision = apply(replace(QUEUED, series=again.series), DELIVERED, again, series=0)
+        decision = apply(replace(QUEUED, series=again.series), DELIVERED, again, mark=mark())
         assert isinstance(decision, Advance)
         assert decision.outbox is not None
         assert decision.outbox.status is OutboxStatus.SENT

@@ -12,6 +12,7 @@ import pytest
 
 from emulator import virtual_time
 from tests.providers.support import LIMIT, START, message, text
+from worker.domain.correlation import Correlation
 from worker.domain.message import MediaPart, TemplatePart
 from worker.domain.outcome import (
     AuthFailed,
@@ -27,7 +28,6 @@ from worker.domain.outcome import (
     Throttled,
     Unknown,
 )
-from worker.providers.correlation import Correlation
 from worker.providers.parts import OnePart, PartJitter, PartSender
 from worker.providers.protocol import PartType, Profile
 

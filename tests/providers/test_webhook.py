@@ -17,10 +17,10 @@ from emulator.providers.faults import Faults
 from emulator.providers.receipts import plan_receipts
 from emulator.providers.webhooks import TRIES, BadTemplate
 from tests.providers.support import START, World, in_virtual_time, message, text
+from worker.domain.correlation import Correlation
 from worker.domain.message import MediaPart, MessageStatus
 from worker.domain.outcome import ErrorCode, Sent, Unknown
 from worker.domain.receipt import Advance, Arrived, Bounced, Progress, ShownMessage, apply
-from worker.providers.correlation import Correlation
 from worker.providers.event_envelope import MAX_EVENTS, events_in
 from worker.providers.protocol import InboundMessage, PartReceipt, SessionChanged, Unrecognised, WebhookEvent
 

@@ -8,7 +8,8 @@ has a say too:
 
     outbox document            good receipt        bad receipt
     sending, uncertain         sent                failed
-    queued after an attempt    sent                ignored: it will be tried again
+    queued after an attempt    sent                ignored: it will be tried again; but failed, if it tells of a part
+                                                   that will not
     queued, never claimed      ignored: not ours   ignored
     ended                      ignored             ignored
 
@@ -25,6 +26,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import assert_never
 
+from worker.domain.correlation import Correlation
 from worker.domain.message import SHOWN_ENDS, MessageStatus, OutboxMessage, OutboxStatus, advances
 from worker.domain.outcome import DeliveryError, ErrorCode
 
@@ -111,13 +113,13 @@ def needs_outbox(shown: ShownMessage, receipt: Receipt) -> bool:
 
 
 def apply(
-    shown: ShownMessage, receipt: Receipt, outbox: OutboxMessage | None = None, *, series: int | None = None
+    shown: ShownMessage, receipt: Receipt, outbox: OutboxMessage | None = None, *, mark: Correlation | None = None
 ) -> Advance | Ignored:
-    """`outbox` is None if it was not needed, or is gone; `series` is the one that the receipt tells of, if it says."""
-    if series is not None and series < shown.series:
+    """`outbox` is None if it was not needed, or is gone; `mark` says of which part and series it tells, if it came."""
+    if mark is not None and mark.series < shown.series:
         return Ignored(Because.OLD_NEWS)
     if shown.status is MessageStatus.QUEUED:
-        return _settle(shown, receipt, outbox)
+        return _settle(shown, receipt, outbox, mark)
     moved = _moved(shown, receipt)
     if moved == shown:
         return Ignored(Because.ENDED if shown.status in SHOWN_ENDS else Because.OLD_NEWS)
@@ -126,12 +128,15 @@ def apply(
     return Advance(moved, None)
 
 
-def _settle(shown: ShownMessage, receipt: Receipt, outbox: OutboxMessage | None) -> Advance | Ignored:
+def _settle(
+    shown: ShownMessage, receipt: Receipt, outbox: OutboxMessage | None, mark: Correlation | None
+) -> Advance | Ignored:
     """A receipt that overtook our completion, or ends a doubt."""
     if outbox is None or outbox.attempts == 0:
         return Ignored(Because.NOT_OURS)
+    is_done_with = mark is not None and mark.part < outbox.parts_sent
     match outbox.status:
-        case OutboxStatus.QUEUED if isinstance(receipt, Bounced):
+        case OutboxStatus.QUEUED if isinstance(receipt, Bounced) and not is_done_with:
             return Ignored(Because.WILL_RETRY)
         case OutboxStatus.QUEUED | OutboxStatus.SENDING | OutboxStatus.UNCERTAIN:
             settled = _settled(outbox, receipt)

@@ -24,11 +24,11 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstrai
 
 from worker import log, metrics
 from worker.clock import Clock
+from worker.domain.correlation import Correlation
 from worker.domain.outcome import DeliveryError, ErrorCode
 from worker.domain.receipt import Arrived, Bounced, Progress
 from worker.outbox.receipt import Applied
 from worker.outbox.receipt_batch import ReceiptBatch
-from worker.providers.correlation import Correlation
 from worker.providers.protocol import PartReceipt
 from worker.wake.tasks import Tasks
 

@@ -51,7 +51,7 @@ class Receipts:
             if needs_outbox(found.shown, event.receipt):
                 outbox = next(iter(await self._messages.get([found.request_id])), None)
             document = outbox.message if outbox is not None and isinstance(outbox.message, OutboxMessage) else None
-            decision = apply(found.shown, event.receipt, document, series=event.series)
+            decision = apply(found.shown, event.receipt, document, mark=event.correlation)
             if isinstance(decision, Ignored):
                 log.receipt_ignored(found.request_id, decision.because)
                 return Applied.IGNORED

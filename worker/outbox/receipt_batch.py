@@ -135,7 +135,7 @@ def _change(story: _Story, events: Sequence[PartReceipt]) -> _Change | None:
         event = events[number]
         if needs_outbox(shown, event.receipt):
             return None
-        decision = apply(shown, event.receipt, series=event.series)
+        decision = apply(shown, event.receipt, mark=event.correlation)
         if isinstance(decision, Advance):
             shown = decision.shown
         applied[number] = Applied.ADVANCED if isinstance(decision, Advance) else Applied.IGNORED

@@ -2,7 +2,6 @@
 
     protocol      what every provider declares and does
     parts         the parts of one message, one after the other: the only loop over parts
-    correlation   what we hand to a provider and find again in its receipts
     credentials   secrets, where they come from, and that they are never shown
     http          calls, and which of their failures prove that nothing was processed
     pool          the connections under them

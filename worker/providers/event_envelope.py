@@ -20,10 +20,10 @@ from pydantic import (
     ValidationError,
 )
 
+from worker.domain.correlation import Correlation
 from worker.domain.message import MAX_PARTS, MAX_TEXT, Part
 from worker.domain.outcome import DeliveryError, ErrorCode
 from worker.domain.receipt import Arrived, Bounced, Progress, Receipt
-from worker.providers.correlation import Correlation
 from worker.providers.long_text import text_parts
 from worker.providers.protocol import (
     InboundMessage,

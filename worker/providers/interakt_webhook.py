@@ -21,10 +21,10 @@ from urllib.parse import quote, urlsplit
 
 from pydantic import ValidationError
 
+from worker.domain.correlation import Correlation
 from worker.domain.message import MAX_PARTS, MAX_TEXT, MediaPart, Part, TextPart
 from worker.domain.receipt import Arrived, Bounced, Progress, Receipt
 from worker.providers.answers import LONGEST_DETAIL
-from worker.providers.correlation import Correlation
 from worker.providers.phone import international
 from worker.providers.protocol import InboundMessage, PartReceipt, Unrecognised, WebhookEvent
 from worker.providers.whatsapp_codes import failure

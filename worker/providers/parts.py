@@ -18,6 +18,7 @@ from datetime import timedelta
 from random import Random
 from typing import assert_never
 
+from worker.domain.correlation import Correlation
 from worker.domain.message import MediaPart, OutboxMessage, Part
 from worker.domain.outcome import (
     AuthFailed,
@@ -31,7 +32,6 @@ from worker.domain.outcome import (
     Throttled,
     Unknown,
 )
-from worker.providers.correlation import Correlation
 from worker.providers.media import (
     MediaContent,
     MediaDesk,

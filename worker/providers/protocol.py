@@ -26,10 +26,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Literal, Protocol
 
+from worker.domain.correlation import Correlation
 from worker.domain.message import OutboxMessage, Part
 from worker.domain.outcome import Capability, Outcome, Scope
 from worker.domain.receipt import Bounced, Receipt
-from worker.providers.correlation import Correlation
 from worker.providers.credentials import Credentials
 
 PartType = Literal["text", "media", "template"]
@@ -88,10 +88,6 @@ class PartReceipt:
     @property
     def request_id(self) -> str | None:
         return None if self.correlation is None else self.correlation.request_id
-
-    @property
-    def series(self) -> int | None:
-        return None if self.correlation is None else self.correlation.series
 
     @property
     def tells_of_message(self) -> bool:

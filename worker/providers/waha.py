@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from worker.domain.correlation import Correlation
 from worker.domain.message import MediaPart, OutboxMessage, TextPart
 from worker.domain.outcome import (
     AuthFailed,
@@ -43,7 +44,6 @@ from worker.domain.outcome import (
 )
 from worker.providers.answers import json_object
 from worker.providers.body_signature import is_signed, only
-from worker.providers.correlation import Correlation
 from worker.providers.credentials import WEBHOOK_SECRET, Credentials
 from worker.providers.http import Http, retry_after
 from worker.providers.media import MediaContent

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 
-from worker.providers.correlation import Correlation
+from worker.domain.correlation import Correlation
 
 _DIGITS = re.compile(r"\+?([0-9]{5,20})", re.ASCII)
 _CHAT = re.compile(r"([0-9A-Za-z.:-]{1,64})@(c\.us|g\.us|lid|s\.whatsapp\.net)", re.ASCII)

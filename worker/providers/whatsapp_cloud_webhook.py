@@ -22,10 +22,10 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
+from worker.domain.correlation import Correlation
 from worker.domain.message import MediaPart, Part
 from worker.domain.receipt import Arrived, Bounced, Progress, Receipt
 from worker.providers.answers import LONGEST_DETAIL
-from worker.providers.correlation import Correlation
 from worker.providers.long_text import shortened, text_parts
 from worker.providers.protocol import InboundMessage, PartReceipt, Unrecognised, WebhookEvent
 from worker.providers.whatsapp_codes import failure

@@ -15,10 +15,10 @@ from emulator.providers.interakt import API
 from emulator.providers.simulator import DEFAULT_SECRET
 from tests.providers.linked import Link, linked
 from tests.providers.support import message, providers_at, text
+from worker.domain.correlation import Correlation
 from worker.domain.message import MAX_PARTS, MAX_TEXT, MediaPart, TextPart
 from worker.domain.outcome import ErrorCode, Sent, Unknown
 from worker.domain.receipt import Arrived, Bounced, Progress
-from worker.providers.correlation import Correlation
 from worker.providers.interakt import NAME, SIGNATURE_HEADER
 from worker.providers.interakt_webhook import MAX_EVENTS, events_in
 from worker.providers.protocol import InboundMessage, PartReceipt, Unrecognised, WebhookEvent

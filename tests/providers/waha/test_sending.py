@@ -28,6 +28,7 @@ from tests.providers.waha.support import (
     in_virtual_time,
     providers_with,
 )
+from worker.domain.correlation import Correlation
 from worker.domain.message import OutboxMessage, Part, TemplatePart
 from worker.domain.outcome import (
     AuthFailed,
@@ -41,7 +42,6 @@ from worker.domain.outcome import (
     Throttled,
     Unknown,
 )
-from worker.providers.correlation import Correlation
 from worker.providers.media import MediaContent
 from worker.providers.registry import Providers
 from worker.providers.waha import MAX_FILE_BYTES, PAIRING_PAUSE
