@@ -102,7 +102,7 @@ def test_targets_may_stand_in_documents_of_their_own_and_one_listed_twice_is_sen
         assert set(targets_called(calm).values()) == {1}
         assert only_run(calm)["counts"]["total"] == 700
 
-    simulate(body)
+    simulate(body, receipts=False)
 
 
 def test_a_window_that_closes_skips_the_rest_and_says_so() -> None:
@@ -127,7 +127,7 @@ def test_a_window_that_closes_skips_the_rest_and_says_so() -> None:
         warning = r"(800|79\d) targets at 40/min ends 21:0[45]; the window closes 21:00"
         assert re.match(warning, run["forecast"]["warning"]), "the first may be on its way when it is made"
 
-    simulate(body)
+    simulate(body, receipts=False)
 
 
 def test_a_run_that_fires_after_its_window_has_failed_with_nothing_sent() -> None:
@@ -164,7 +164,7 @@ def test_a_run_that_resumes_goes_on_when_the_window_opens_again() -> None:
         hours = {at.hour for at in call_times(calm)}
         assert hours == {9, 12}, "from 12 to 13 today, the rest from 9 tomorrow"
 
-    simulate(body, sweeps=False)
+    simulate(body, receipts=False, sweeps=False)
 
 
 def test_pause_keeps_everything_back_and_resume_lets_it_go() -> None:
@@ -258,7 +258,7 @@ def test_a_persons_message_goes_among_a_runs_and_waits_about_a_minute() -> None:
         await calm.until(lambda: calm.status("hello-there") == "sent")
         return (calm.world.clock() - asked).total_seconds()
 
-    assert simulate(body) <= 90
+    assert simulate(body, receipts=False) <= 90
 
 
 def test_two_runs_on_one_account_never_exceed_its_pace() -> None:
@@ -270,7 +270,7 @@ def test_two_runs_on_one_account_never_exceed_its_pace() -> None:
         assert most_in(call_times(calm), timedelta(minutes=1)) <= 40
         assert sum(targets_called(calm).values()) == 200
 
-    simulate(body)
+    simulate(body, receipts=False)
 
 
 def test_two_runs_on_two_accounts_end_within_5_percent_of_one_alone() -> None:
@@ -287,8 +287,8 @@ def test_two_runs_on_two_accounts_end_within_5_percent_of_one_alone() -> None:
         await until_ended(calm, 2)
         return [max(call_times(calm, name)) - START for name in ("one", "two")]
 
-    one = simulate(alone)
-    for took in simulate(together):
+    one = simulate(alone, receipts=False)
+    for took in simulate(together, receipts=False):
         assert took <= one * 1.05
 
 
