@@ -53,6 +53,16 @@ def lane_failed(lane: object, error: BaseException) -> None:
     )
 
 
+def lane_crowded(lane: object, threads: int) -> None:
+    _line(
+        logging.WARNING,
+        "lane_crowded",
+        "so many threads wait for a retry that a lane takes no others",
+        lane=str(lane),
+        threads=threads,
+    )
+
+
 def claim_conflict(lane: object, count: int) -> None:
     _line(logging.INFO, "claim_conflict", "documents changed before they were claimed", lane=str(lane), count=count)
 

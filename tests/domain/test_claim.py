@@ -7,6 +7,7 @@ import pytest
 from tests.domain.builders import NOW, account, at, message, s
 from worker.domain.account import AccountStatus
 from worker.domain.claim import Cancel, Plan, Refuse, Skip, budget, claimed, ending_of, lane_after_claims, plan
+from worker.domain.hold_room import HoldRoom
 from worker.domain.lane import Lane, ThreadHold
 from worker.domain.lease import Hold
 from worker.domain.message import OutboxMessage, OutboxStatus
@@ -24,6 +25,7 @@ def planned(*candidates: OutboxMessage | InvalidMessage, **given: Any) -> Plan:
         "account": account(cap=None),
         "in_flight": set(),
         "allowed": FREE,
+        "room": HoldRoom({}, ()),
         "now": at(100),
     }
     return plan(candidates, **{**defaults, **given})
@@ -183,5 +185,31 @@ def test_a_full_plan_does_not_read_the_whole_backlog() -> None:
                 Counting.seen += 1
                 yield candidate
 
-    plan(Counting(many(5000)), lane=Lane(), account=account(cap=None), in_flight=set(), allowed=FREE, now=at(100))
+    candidates, room = Counting(many(5000)), HoldRoom({}, ())
+    plan(candidates, lane=Lane(), account=account(cap=None), in_flight=set(), allowed=FREE, room=room, now=at(100))
     assert Counting.seen == 3
+
+
+# --- room for holds
+
+
+def no_room(lane: Lane) -> HoldRoom:
+    return HoldRoom(lane.holds, (), room_bytes=0)
+
+
+def test_without_room_for_its_hold_a_message_waits_until_the_first_hold_ends() -> None:
+    lane = Lane(holds={"acme__8": ThreadHold(until=at(130)), "acme__9": ThreadHold(until=at(120))})
+    plan = planned(message(to="1"), lane=lane, room=no_room(lane))
+    assert (plan.claims, plan.is_crowded, plan.next_at) == ((), True, at(120))
+
+
+def test_without_room_the_threads_that_are_held_go_on() -> None:
+    lane = Lane(holds={"acme__2": ThreadHold(until=at(90), request_id="request-2")})
+    first, again = message("request-1", to="1"), message("request-2", to="2", due=90)
+    plan = planned(first, again, lane=lane, room=no_room(lane))
+    assert (ids(plan.claims), plan.is_crowded) == (["request-2"], True)
+
+
+def test_without_room_nothing_further_is_read() -> None:
+    assert planned(*many(2)).wanted == 3
+    assert planned(*many(2), room=no_room(Lane())).wanted == 0

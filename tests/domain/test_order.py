@@ -7,6 +7,7 @@ from tests.domain.builders import ECHOES, NOW, account, at, message, s
 from worker.domain.attempt import MarkSent, Policy, RetryAt, Verdict, decide
 from worker.domain.claim import claimed, plan
 from worker.domain.completion import lane_after
+from worker.domain.hold_room import HoldRoom
 from worker.domain.lane import Lane, ThreadHold
 from worker.domain.lease import Hold
 from worker.domain.message import OutboxMessage, OutboxStatus
@@ -16,6 +17,7 @@ from worker.domain.pacing import Allowance
 
 HOLD = Hold(owner="w1", fence=1, asked_at=NOW, ttl=s(60))
 NO_PACE = Allowance(sends=None, next_at=NOW)
+LARGEST_HOLD_BYTES = 2 * (len("acme__1") + 20) + 128
 
 
 def test_a_hold_shuts_its_thread_until_its_time() -> None:
@@ -68,11 +70,13 @@ outcomes = st.lists(
     results=outcomes,
     page=st.integers(1, 6),
     finish=st.lists(st.integers(0, 100), max_size=200),
+    held=st.integers(1, 4),
 )
 def test_no_message_overtakes_another_of_its_thread_and_no_thread_waits_for_another(
-    threads: list[int], results: list[Outcome], page: int, finish: list[int]
+    threads: list[int], results: list[Outcome], page: int, finish: list[int], held: int
 ) -> None:
-    """Four threads, three messages at a time, outcomes and completions in any order, and a query that sees a page."""
+    """Four threads, of which so many can be held; three messages at a time, outcomes and completions in any order, and
+    a query that sees a page."""
     queue = {f"request-{n:02}": message(f"request-{n:02}", to=str(to), due=n / 100) for n, to in enumerate(threads)}
     wanted = {to: [key for key, m in queue.items() if m.to == str(to)] for to in set(threads)}
     ended: dict[int, list[str]] = {to: [] for to in set(threads)}
@@ -88,7 +92,9 @@ def test_no_message_overtakes_another_of_its_thread_and_no_thread_waits_for_anot
             for key in named_by_elapsed(lane.holds, now)
             if queue[key].status is OutboxStatus.QUEUED and queue[key] not in due[:page]
         ]
-        made = plan(seen, lane=lane, account=sender, in_flight={m.thread_id for m in flying}, allowed=NO_PACE, now=now)
+        busy = {m.thread_id for m in flying}
+        room = HoldRoom(lane.holds, busy, room_bytes=held * LARGEST_HOLD_BYTES)
+        made = plan(seen, lane=lane, account=sender, in_flight=busy, allowed=NO_PACE, room=room, now=now)
         lane = lane.without_holds(made.void_holds)
         for chosen in made.claims:
             assert chosen.thread_id not in {m.thread_id for m in flying}
@@ -121,7 +127,8 @@ def test_a_retrying_message_holds_back_its_own_thread_and_no_other() -> None:
     sender = account(cap=None)
 
     def goes(moment: float, *candidates: OutboxMessage) -> list[str]:
-        made = plan(candidates, lane=lane, account=sender, in_flight=set(), allowed=NO_PACE, now=at(moment))
+        room = HoldRoom(lane.holds, ())
+        made = plan(candidates, lane=lane, account=sender, in_flight=set(), allowed=NO_PACE, room=room, now=at(moment))
         return [chosen.request_id for chosen in made.claims]
 
     assert goes(3.5, second, other) == ["request-3"]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.domain.builders import NOW, account, at, message, sending
 from worker.domain.account import AccountStatus
 from worker.domain.claim import plan
+from worker.domain.hold_room import HoldRoom
 from worker.domain.lane import Lane, LaneState, ThreadHold
 from worker.domain.message import OutboxMessage, OutboxStatus
 from worker.domain.outcome import DeliveryError, ErrorCode
@@ -174,7 +175,9 @@ def test_the_answer_agrees_with_what_the_worker_does(
 
     def claims(moment: Any) -> int:
         allowed = Allowance(sends=None, next_at=moment)
-        return len(plan([waiting], lane=lane, account=of, in_flight=set(), allowed=allowed, now=moment).claims)
+        room = HoldRoom(lane.holds, ())
+        planned = plan([waiting], lane=lane, account=of, in_flight=set(), allowed=allowed, room=room, now=moment)
+        return len(planned.claims)
 
     if answer.earliest is None:
         assert claims(NOW) == claims(at(40_000)) == 0

@@ -18,6 +18,7 @@ from datetime import datetime
 
 from worker.domain.account import Account, Closed, sending
 from worker.domain.deadline import A_MOMENT, Deferred, TooLate, lateness
+from worker.domain.hold_room import HoldRoom
 from worker.domain.lane import Lane, ThreadHold
 from worker.domain.lease import Hold
 from worker.domain.message import OutboxMessage, OutboxStatus
@@ -68,6 +69,9 @@ class Plan:
     """Threads whose hold is to be dropped from the lane."""
     wanted: int = 0
     """How many could start now. With none wanted, reading further documents is of no use."""
+    is_crowded: bool = False
+    """Messages had to wait because the lane has no room for the holds that they may leave. It has more when holds that
+    have ended are dropped from it."""
     next_at: datetime | None = None
     """If nothing is claimed: when asking again, with the same documents, can claim or end something (now, if only
     concurrency is short). None: not before something happens: a completion, a wake, a person."""
@@ -89,9 +93,11 @@ def plan(
     account: Account,
     in_flight: Set[str],
     allowed: Allowance,
+    room: HoldRoom,
     now: datetime,
 ) -> Plan:
-    """`candidates` as order.py asks for them; `in_flight` are the threadIds of claims not completed yet."""
+    """`candidates` as order.py asks for them; `in_flight` are the threadIds of claims not completed yet; `room` is for
+    what is claimed, beside those."""
     opens_at = _opens_at(lane, account, now)
     wanted = budget(account, lane, in_flight=len(in_flight), allowed=allowed) if opens_at == now else 0
     holds = holds_now(lane.holds, _present(candidates, lane, now), now)
@@ -100,6 +106,7 @@ def plan(
     endings: list[Ending] = []
     settle: list[OutboxMessage] = []
     times: list[datetime] = []
+    is_crowded = False
     for candidate in candidates:
         ending = ending_of(candidate, now)
         if ending is not None:
@@ -117,18 +124,24 @@ def plan(
         elif candidate.status is not OutboxStatus.QUEUED or waits_for_another(candidate, holds, busy=busy):
             continue  # its time comes with an event: another message of its thread ends
         elif due_at <= now and len(claims) < wanted:
+            if not room.take(candidate):
+                is_crowded = True
+                continue
             busy.add(candidate.thread_id)
             claims.append(candidate)
             if len(claims) == wanted:
                 break  # what comes after has its turn when these have started
         elif opens_at is not None:
             times.append(max(due_at, opens_at, allowed.next_at))
+    if is_crowded:
+        times += holds.shut.values()
     return Plan(
         claims=tuple(claims),
         endings=tuple(endings),
         settle=tuple(settle),
         void_holds=holds.void,
-        wanted=wanted,
+        wanted=0 if is_crowded else wanted,
+        is_crowded=is_crowded,
         next_at=None if claims else min(times, default=None),
     )
 

@@ -23,6 +23,7 @@ from worker.domain.account import Account, InvalidAccount
 from worker.domain.attempt import ParkAccount, TooEarly, Verdict
 from worker.domain.claim import Cancel, Defer, Ending, Plan, Refuse, Skip, lane_after_claims, plan
 from worker.domain.deadline import lateness
+from worker.domain.hold_room import HoldRoom
 from worker.domain.lane import NO_DEBOUNCE, Debounce, Lane, Later, More, Nothing, ThreadHold, Work
 from worker.domain.message import OutboxMessage, OutboxStatus
 from worker.domain.order import named_by_elapsed
@@ -50,8 +51,10 @@ ACCOUNT_FRESH = timedelta(seconds=20)
 costs each of them 0.075 reads."""
 LEAST_PAGE = 10
 UNUSABLE_RETRY = timedelta(minutes=10)
-FIRST_LOOK, LONGEST_LOOK = timedelta(milliseconds=150), timedelta(seconds=2)
-"""Between two looks for new documents while calls are in flight; twice as long after each that found none."""
+A_MOMENT = timedelta(seconds=1)
+"""What is known to come due within this is not worth a release: others would have to acquire the lane again for it."""
+FIRST_LOOK, LONGEST_LOOK = timedelta(milliseconds=150), timedelta(seconds=1)
+"""Between two looks for new documents while the lane waits; twice as long after each that found none."""
 NO_TIME, JUST_BEFORE = timedelta(0), timedelta(microseconds=1)
 LEAST_WAIT = timedelta(milliseconds=20)
 """Between two looks at the same documents when nothing is in flight."""
@@ -157,13 +160,13 @@ class Drain:
                 if (not_before := await self._live.not_before(self._account)) is not None:
                     return Later(not_before)
                 await self._claim(planned)
+            elif planned.is_crowded and self._has_ended_holds():
+                log.lane_crowded(session.ref, len(session.lane.holds))
+                await session.write(self._without_ended_holds)
             elif not self._candidates.exhausted and self._could_use_more(planned):
                 await self._read_more(now)
-            elif self._in_flight:
-                await self._wait_for_calls(planned, now)
-            elif planned.next_at is not None and planned.next_at - now <= self._patience(now):
-                metrics.pace_wait((planned.next_at - now).total_seconds())
-                await session.wait(max(planned.next_at, now + LEAST_WAIT))
+            elif self._in_flight or (planned.next_at is not None and planned.next_at - now <= self._patience(now)):
+                await self._wait(planned, now)
             elif (rest := await self._rest(planned, now)) is not None:
                 return rest
         return More()
@@ -192,16 +195,21 @@ class Drain:
     def _could_use_more(self, planned: Plan) -> bool:
         return planned.wanted > 0 or not self._candidates.in_order()
 
-    async def _wait_for_calls(self, planned: Plan, now: datetime) -> None:
-        """If more could start meanwhile, new documents are looked for: a wake only leaves a mark on the lane, and a
-        provider may take its time."""
-        times = [planned.next_at] if planned.next_at is not None and planned.next_at > now else []
+    async def _wait(self, planned: Plan, now: datetime) -> None:
+        """For a call to end, or a time to come. If more could start meanwhile, new documents are looked for: a wake
+        leaves but a mark on the lane, and neither a slow provider nor a message that is tried again may delay others.
+        """
+        times = []
+        if planned.next_at is not None and (planned.next_at > now or not self._in_flight):
+            times.append(max(planned.next_at, now + LEAST_WAIT))
         if planned.wanted > 0 and self._candidates.read_at is not None:
             look_at = self._candidates.read_at + self._look_pause
             if look_at <= now:
                 self._candidates.look_again()
                 return
             times.append(look_at)
+        elif not self._in_flight and planned.next_at is not None:
+            metrics.pace_wait((planned.next_at - now).total_seconds())
         await self._session.wait(min(times, default=None))
 
     async def _plan(self, now: datetime) -> Plan:
@@ -220,6 +228,7 @@ class Drain:
             account=self._account,
             in_flight=self._in_flight.keys(),
             allowed=allowed,
+            room=HoldRoom(self._session.lane.holds, self._in_flight),
             now=now,
         )
 
@@ -254,9 +263,15 @@ class Drain:
                 await self._session.wait(now + min(early, LONGEST_LOOK))
             self._candidates.look_again()
             return None
-        for run_id in sorted(self._runs - {None if later is None else later.run_id}):
+        dry = self._runs - {None if later is None else later.run_id}
+        for run_id in sorted(dry):
             await self._outbox.on_dry(run_id)
+        self._runs -= dry
         next_due = None if later is None or has_come else later.at  # what has come goes with the others, at next_at
+        if next_due is not None and next_due - now <= A_MOMENT and self._could_use_more(planned):
+            await self._session.wait(next_due)
+            self._candidates.look_again()
+            return None
         times = [at for at in (planned.next_at, next_due) if at is not None]
         return Later(min(times)) if times else Nothing()  # if it waits for a person, that person wakes the lane
 
@@ -387,9 +402,16 @@ class Drain:
 
     def _tidied(self, lane: Lane) -> Lane:
         """The lane as it is released: unused pace given back, the rate as it is now, ended holds gone."""
-        lane = self._pace.tidied(self._sparing(self._completer.tidied(lane)))
+        return self._pace.tidied(self._without_ended_holds(lane))
+
+    def _without_ended_holds(self, lane: Lane) -> Lane:
+        lane = self._sparing(self._completer.tidied(lane))
         void = frozenset(thread_id for thread_id, hold in self._void.items() if lane.holds.get(thread_id) == hold)
         return lane.without_holds(void).without_elapsed_holds(self._outbox.clock())
+
+    def _has_ended_holds(self) -> bool:
+        lane = self._session.lane
+        return len(self._without_ended_holds(lane).holds) < len(lane.holds)
 
 
 def _unusable(account: InvalidAccount, now: datetime) -> Later:
