@@ -32,7 +32,9 @@ from emulator.simulation.play import Play
 from emulator.simulation.run_checks import run_breaches
 from emulator.simulation.scenario import AccountSpec, Scenario
 from emulator.simulation.truth import Attempt, Truth
-from worker.audit import audit
+from worker.audit.auditor import audit
+from worker.audit.finding import Finding
+from worker.domain.evidence import too_fast
 from worker.domain.message import TRANSITIONS, Event, MessageStatus, advances
 from worker.domain.pacing import Cap
 from worker.store import paths
@@ -61,8 +63,14 @@ async def breaches(scenario: Scenario, play: Play) -> list[str]:
     ]
     if not scenario.has_wild_clocks:
         found += [*_pace(scenario, truth), *_order(scenario, truth)]
-    stored = await audit(play.world.client.system.gateway, now=play.world.clock() + timedelta(hours=1))
-    return found + [f"stored {finding}" for finding in stored]
+    return found + [f"stored {finding}" for finding in await _stored(scenario, play)]
+
+
+async def _stored(scenario: Scenario, play: Play) -> list[Finding]:
+    system = play.world.client.system
+    findings = await audit(system.gateway, system.accounts, now=play.world.clock() + timedelta(hours=1))
+    untold = {"order", "pace"} if scenario.has_wild_clocks else set()
+    return [finding for finding in findings if finding.invariant not in untold]
 
 
 # --- nothing is lost
@@ -295,17 +303,8 @@ def _recipients(account: AccountSpec, attempts: list[Attempt], slack: timedelta)
 
 
 def _too_fast(whose: str, times: list[datetime], cap: Cap, slack: timedelta) -> Iterator[str]:
-    """n sends take at least (n - burst) intervals: the bound of docs/lane.md, for every window at once."""
-    times = sorted(times)
-    for first in range(len(times)):
-        for last in range(first + cap.burst, len(times)):
-            least = cap.interval * (last - first - cap.burst + 1)
-            if times[last] - times[first] < least - slack:
-                yield (
-                    f"pace: {whose} sent {last - first + 1} in {(times[last] - times[first]).total_seconds():.3f} s "
-                    f"from {times[first]:%H:%M:%S.%f} on, which takes {least.total_seconds():.3f} s at least"
-                )
-                return
+    if (found := too_fast(times, cap, slack)) is not None:
+        yield f"pace: {whose}: {found}"
 
 
 # --- order

@@ -12,10 +12,12 @@ from google.cloud.firestore import AsyncClient
 from tests.chaos.clients import ACCOUNTS, Written
 from tests.chaos.judge import Evidence
 from tests.chaos.stack import ChaosStack
-from worker.audit import audit
+from worker.audit.auditor import audit
 from worker.domain.lane import LaneState, due_time
 from worker.errors import StoreUnavailable
+from worker.settings import Settings
 from worker.store import paths
+from worker.store.accounts import AccountStore
 from worker.store.gateway import Find, Gateway, Snapshot
 from worker.store.lanes import LaneStore
 
@@ -67,7 +69,9 @@ async def _left(stack: ChaosStack, gateway: Gateway) -> str:
 
 async def gathered(stack: ChaosStack, client: AsyncClient, written: Sequence[Written]) -> Evidence:
     gateway = Gateway(client)
-    findings = await audit(gateway, now=datetime.now(UTC) + LONG_AFTER)
+    settings = Settings()
+    accounts = AccountStore(gateway, per_minute=settings.per_minute, concurrency=settings.send_concurrency)
+    findings = await audit(gateway, accounts, now=datetime.now(UTC) + LONG_AFTER)
     outbox = {one.id: one.data async for one in _all(gateway, Find(collection=paths.OUTBOX))}
     shown = {one.id: one.data async for one in _all(gateway, Find(collection=paths.MESSAGES, group=True))}
     return Evidence(

@@ -15,8 +15,9 @@ from google.cloud.firestore import AsyncClient, Query
 from google.cloud.firestore_v1.base_query import FieldFilter
 
 from tests.indexes.recording import ROOT
-from worker.audit import _pages
+from worker.audit.pages import pages
 from worker.domain.message import MessageStatus, OutboxStatus
+from worker.store import paths
 from worker.store.gateway import Find
 from worker.wiring import System
 
@@ -29,9 +30,10 @@ async def _ready(system: System) -> None:
     await ready.aclose()  # type: ignore[attr-defined]  # it is a generator
 
 
-async def _first_page(system: System) -> None:
-    async for _ in _pages(system.gateway):
-        return
+async def _first_pages(system: System) -> None:
+    for collection in (paths.OUTBOX, paths.RUNS):
+        async for _ in pages(system.gateway, collection):
+            break
 
 
 async def _of_a_status(system: System) -> None:
@@ -77,7 +79,7 @@ OURS: dict[str, Callable[[System], Awaitable[Any]]] = {
     "worker/store/runs.py reminders": lambda system: system.runs.reminders(10),
     "worker/store/runs.py chunk": lambda system: system.runs.chunk("reminder", ""),
     "worker/store/runs.py runs": _runs,
-    "worker/audit.py _pages": _first_page,
+    "worker/audit/pages.py pages": _first_pages,
     # Inside commands that make a system of their own.
     "worker/cli/accounts.py work": lambda system: system.gateway.find(Find(collection="accounts", limit=1)),
     "worker/cli/demo.py count": lambda system: system.gateway.count(

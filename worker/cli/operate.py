@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from worker.cli.say import Json, console, fail, show_json, show_table
+from worker.cli.say import Json, console, fail, progress, show_json, show_table
 from worker.cli.system import with_system
 from worker.domain.account import AccountStatus
 from worker.wiring import System
@@ -69,12 +69,15 @@ def lanes(as_json: Json = False) -> None:
 
 def audit(as_json: Json = False) -> None:
     """Check the invariants on what is stored. Exit status 1 if one is broken."""
-    from worker.audit import audit as check
+    from worker.audit.auditor import audit as check
 
-    async def work(system: System) -> list[str]:
-        return [str(finding) for finding in await check(system.gateway, now=system.clock())]
+    with progress("messages", shown=not as_json) as advance:
 
-    findings = with_system(work)
+        async def work(system: System) -> list[str]:
+            found = await check(system.gateway, system.accounts, now=system.clock(), on_progress=advance)
+            return [str(finding) for finding in found]
+
+        findings = with_system(work)
     if as_json:
         show_json({"broken": findings})
     elif findings:

@@ -24,10 +24,15 @@ class AccountStore:
         self._concurrency = concurrency
 
     async def read(self, account_id: str) -> Account | InvalidAccount:
+        return (await self.read_dated(account_id))[0]
+
+    async def read_dated(self, account_id: str) -> tuple[Account | InvalidAccount, datetime | None]:
+        """With the time of its last change; None: it does not exist."""
         snapshot = await self._gateway.get(paths.account(account_id))
         if snapshot is None:
-            return InvalidAccount(account_id=account_id, sentence=f"accounts/{account_id} does not exist.")
-        return parse_account(account_id, snapshot.data, per_minute=self._per_minute, concurrency=self._concurrency)
+            return InvalidAccount(account_id=account_id, sentence=f"accounts/{account_id} does not exist."), None
+        account = parse_account(account_id, snapshot.data, per_minute=self._per_minute, concurrency=self._concurrency)
+        return account, snapshot.updated
 
     async def park(self, account_id: str, error: DeliveryError, *, since: Version) -> None:
         """Until a person resumes it. Nothing happens if somebody changed it after `since`, the time of the claim: what

@@ -16,7 +16,7 @@ import random
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -53,6 +53,10 @@ Version = tuple[int, int]
 """A document's update time, seconds and nanoseconds: what a write may demand to find."""
 
 
+def time_of(version: Version) -> datetime:
+    return datetime.fromtimestamp(version[0], UTC).replace(microsecond=version[1] // 1000)
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """A document as it was read."""
@@ -67,6 +71,10 @@ class Snapshot:
     @property
     def id(self) -> str:
         return self.path.rsplit("/", 1)[-1]
+
+    @property
+    def updated(self) -> datetime:
+        return time_of(self.version)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from worker.domain.lane import Lane, LaneState, ThreadHold
 from worker.store import paths
-from worker.store.gateway import DELETE, Conflict, Find, Gateway, Snapshot, Version, WriteOp, create, update
+from worker.store.gateway import DELETE, Conflict, Find, Gateway, Snapshot, Version, WriteOp, create, time_of, update
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,7 @@ class StoredLane:
     def written_at(self) -> datetime:
         """By the database's clock."""
         assert self.version is not None, "it is stored"
-        seconds, nanos = self.version
-        return datetime.fromtimestamp(seconds, UTC) + timedelta(microseconds=nanos // 1000)
+        return time_of(self.version)
 
 
 @dataclass(frozen=True, slots=True)

@@ -232,5 +232,14 @@ def count_fields(counts: Counts) -> dict[str, int]:
     }
 
 
+def counts_of(data: Mapping[str, Any]) -> Counts | None:
+    """A run's, as it says itself. None: it has none, or they make no sense."""
+    counts = data.get("counts")
+    try:
+        return Counts(**counts) if isinstance(counts, dict) else None
+    except TypeError:
+        return None
+
+
 def forecast_fields(forecast: Forecast, at: datetime) -> dict[str, Any]:
     return {"endsAt": forecast.ends_at, "warning": forecast.warning, "at": at}

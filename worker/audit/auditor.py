@@ -1,0 +1,60 @@
+"""All of it: lanes, messages, what was sent, runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from worker.audit.documents import LATE, Documents
+from worker.audit.finding import Finding
+from worker.audit.history import History, KnownAccount
+from worker.audit.pages import pages
+from worker.audit.runs import of_runs
+from worker.domain.account import Account
+from worker.domain.lane import Lane, LaneState, due_time
+from worker.domain.message import OutboxMessage
+from worker.domain.validation import parse_message
+from worker.store import paths
+from worker.store.accounts import AccountStore
+from worker.store.gateway import Gateway
+from worker.store.lanes import LaneRef, LaneStore
+
+MOST_LANES = 100_000
+
+
+async def audit(
+    gateway: Gateway,
+    accounts: AccountStore,
+    *,
+    now: datetime,
+    on_progress: Callable[[int], None] = lambda messages: None,
+) -> list[Finding]:
+    """`on_progress` is told of each page of messages, how many it had."""
+    lanes = dict(await LaneStore(gateway).all(limit=MOST_LANES))
+    findings = [finding for ref, lane in lanes.items() for finding in _of_lane(ref, lane, now)]
+    documents, history = Documents(gateway, accounts, lanes, now), History()
+    async for page in pages(gateway, paths.OUTBOX):
+        parsed = [(snapshot, parse_message(snapshot.id, snapshot.data)) for snapshot in page]
+        findings += await documents.findings(parsed)
+        for snapshot, message in parsed:
+            if isinstance(message, OutboxMessage):
+                history.add(snapshot, message)
+        on_progress(len(page))
+    findings += history.out_of_order()
+    for account_id in history.accounts():
+        account, changed_at = await accounts.read_dated(account_id)
+        if isinstance(account, Account) and changed_at is not None:
+            findings += history.too_fast(KnownAccount(account, changed_at))
+    return findings + [finding async for finding in of_runs(gateway)]
+
+
+def _of_lane(ref: LaneRef, lane: Lane, now: datetime) -> list[Finding]:
+    due = due_time(lane, now)
+    if due is None or due + LATE > now:
+        return []
+    words = {
+        LaneState.RUNNING: f"held by {lane.owner}, whose lease ended at {due:%H:%M:%S}; nobody took over",
+        LaneState.READY: f"ready since {due:%H:%M:%S}, and nobody came",
+        LaneState.IDLE: f"due since {due:%H:%M:%S}, and nobody came",
+    }
+    return [Finding("lease" if lane.state is LaneState.RUNNING else "lost", ref.path, words[lane.state])]
