@@ -256,9 +256,6 @@ class DevStack:
         self.processes[name] = process
         return await process.start()
 
-    def log_of(self, name: str) -> str:
-        return (self._logs / f"{name}.log").read_text(errors="replace")
-
     async def _register_trigger(self) -> None:
         url = f"http://{self.firestore}/emulator/v1/projects/{PROJECT}/eventarcTrigger"
         async with httpx.AsyncClient(trust_env=False, timeout=30) as client:

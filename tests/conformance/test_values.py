@@ -11,7 +11,6 @@ INF = float("inf")
 NAN = float("nan")
 BIG_STRING = 1_048_487
 """The longest string or bytes value in bytes."""
-BIG_DOCUMENT = 1_048_576
 
 
 @pytest.mark.parametrize(

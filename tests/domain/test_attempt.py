@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.domain.builders import BLIND, ECHOES, NOW, RESEND_SAFE, at, s, sending
 from worker.domain.account import OnUncertain
 from worker.domain.attempt import (
+    ABANDONED,
     MarkFailed,
     MarkSent,
     MarkSkipped,
@@ -22,7 +23,6 @@ from worker.domain.attempt import (
     ThrottleLane,
     TooEarly,
     Verdict,
-    after_expired_lease,
     after_receipt_wait,
     decide,
 )
@@ -220,21 +220,18 @@ def test_a_held_doubt_ends_when_its_author_cancels() -> None:
 def test_a_crash_while_sending_is_the_same_doubt_as_a_call_without_an_answer(
     capability: Capability, policy: Policy
 ) -> None:
-    crashed = sending()
-    assert after_expired_lease(crashed, policy=policy, capability=capability, now=at(59), jitter=EVEN) == TooEarly(
-        at(60)
+    found, silent = (
+        decide(sending(), outcome, policy=policy, capability=capability, now=at(60), jitter=EVEN)
+        for outcome in (ABANDONED, SILENT)
     )
-    found = after_expired_lease(crashed, policy=policy, capability=capability, now=at(60), jitter=EVEN)
-    silent = decide(crashed, SILENT, policy=policy, capability=capability, now=at(60), jitter=EVEN)
     assert type(found) is type(silent)
-    assert not isinstance(found, TooEarly)
     assert found.message.next_attempt_at == silent.message.next_attempt_at
 
 
 def test_a_message_that_kills_its_worker_each_time_is_given_up() -> None:
     poison = sending()
     for attempt in range(1, 6):
-        found = after_expired_lease(poison, policy=RESEND, capability=RESEND_SAFE, now=at(60), jitter=EVEN)
+        found = decide(poison, ABANDONED, policy=RESEND, capability=RESEND_SAFE, now=at(60), jitter=EVEN)
         if isinstance(found, MarkFailed):
             assert attempt == 5
             return

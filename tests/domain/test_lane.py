@@ -41,7 +41,6 @@ from worker.domain.lane import (
     wake_later,
 )
 from worker.domain.lease import Hold
-from worker.domain.pacing import Cap
 
 TTL = s(60)
 INBOUND = Debounce(quiet=s(5), most=s(15))
@@ -253,12 +252,6 @@ def test_calls_that_were_in_flight_together_slow_the_lane_once() -> None:
 
 def test_a_shorter_pause_does_not_end_a_longer_one() -> None:
     assert Lane(paused_until=at(60)).paused(until=at(5)).paused_until == at(60)
-
-
-def test_accepted_sends_bring_the_rate_back() -> None:
-    lane = Lane(rate_factor=0.5).recovered(Cap.per_minute(40), sends=8)
-    assert lane.rate_factor == pytest.approx(0.55)
-    assert Lane(rate_factor=0.5).recovered(Cap.per_minute(40), sends=10_000).rate_factor == 1
 
 
 def test_a_named_hold_outlives_its_time_and_an_unnamed_one_does_not() -> None:

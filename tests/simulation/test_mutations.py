@@ -24,7 +24,6 @@ from worker.domain.run import Run
 from worker.lane.session import Session
 from worker.lane.waking import Waker
 from worker.outbox import complete, drain, judge, sweep
-from worker.outbox.claim import Candidates
 from worker.outbox.pace import Pace
 from worker.runs import expand
 from worker.runs.clear import Clear, MayGoOn
@@ -134,11 +133,6 @@ def no_task_after_a_release(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Waker, "enqueue", nothing)
 
 
-def claims_made_from_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a claim was refused, the documents are not read again."""
-    monkeypatch.setattr(Candidates, "forget", lambda self: None)
-
-
 def a_run_that_ends_without_looking(monkeypatch: pytest.MonkeyPatch) -> None:
     async def nothing_is_open(self: Summary, run: Run) -> bool:
         return False
@@ -222,7 +216,6 @@ MUTATIONS: dict[str, tuple[Patch, Sequence[str]]] = {
 
 
 BROKE_LAST_TIME = {
-    "without settling what a dead holder left": 44,
     "without giving the pace on to the next holder": 10,
     "without spending the shared cap": 14,
     "with a resend that nobody chose": 9,

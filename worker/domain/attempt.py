@@ -136,6 +136,10 @@ class TooEarly:
     until: datetime | None
 
 
+ABANDONED = Unknown(detail="the worker that was sending it did not report back")
+"""For what is found `sending` by the next holder of its lane."""
+
+
 def decide(
     message: OutboxMessage,
     outcome: Outcome,
@@ -173,16 +177,6 @@ def decide(
             return _doubt(message, outcome, policy, capability, now, jitter)
         case _:
             assert_never(outcome)
-
-
-def after_expired_lease(
-    message: OutboxMessage, *, policy: Policy, capability: Capability, now: datetime, jitter: float
-) -> Verdict | TooEarly:
-    """For a message found `sending` by the next holder of its lane, or by the sweep."""
-    if message.lease_until is not None and message.lease_until > now:
-        return TooEarly(message.lease_until)
-    lost = Unknown(detail="the worker that was sending it did not report back")
-    return decide(message, lost, policy=policy, capability=capability, now=now, jitter=jitter)
 
 
 def after_receipt_wait(message: OutboxMessage, *, policy: Policy, now: datetime) -> Verdict | TooEarly:

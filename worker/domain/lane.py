@@ -31,7 +31,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from worker.domain.lease import Hold, Lease
-from worker.domain.pacing import Cap, halved, recovered
+from worker.domain.pacing import halved
 
 
 class LaneState(StrEnum):
@@ -115,11 +115,6 @@ class Lane:
         throttled_until = self.throttled_until if self.throttled_until and self.throttled_until > now else None
         ready_at = _latest(now, self.due_at, throttled_until) if self.state is LaneState.READY else self.ready_at
         return replace(self, paused_until=throttled_until, ready_at=ready_at)
-
-    def recovered(self, cap: Cap | None, *, sends: int = 1) -> Lane:
-        if self.rate_factor >= 1:
-            return self
-        return replace(self, rate_factor=recovered(self.rate_factor, cap, sends=sends))
 
     def holding(self, thread_id: str, hold: ThreadHold) -> Lane:
         return replace(self, holds={**self.holds, thread_id: hold})

@@ -12,7 +12,7 @@ from datetime import datetime
 from worker import log
 from worker.domain.claim import Plan, claimed
 from worker.domain.lease import Hold
-from worker.domain.message import OutboxMessage
+from worker.domain.message import OutboxMessage, OutboxStatus
 from worker.domain.validation import InvalidMessage
 from worker.store.gateway import Conflict
 from worker.store.lanes import LaneRef
@@ -104,7 +104,10 @@ class Candidates:
                 self._named.add(stored.request_id)
         self._gone.update(one for one in wanted if one not in self._kept)
 
-    def put_back(self, stored: Stored) -> None:
+    def put_back_queued(self, stored: Stored | None) -> None:
+        """What is in the queue again, by us or by whoever had it before: a candidate wherever its page ends."""
+        if stored is None or stored.valid.status is not OutboxStatus.QUEUED:
+            return
         self._ordered = None
         self._kept[stored.request_id] = stored
         self._named.add(stored.request_id)

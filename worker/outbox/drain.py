@@ -2,17 +2,12 @@
 
 One turn: read, settle what earlier holders left in doubt, claim what can start now, send, complete, until nothing is
 left that could go soon. What comes later is left to a task at that time.
-
-A document that is `sending` under a claim older than our hold is in doubt. It is looked for after each page that is
-read, and at the moment of that page: a late holder may still claim a document after we took over, and give it back. If
-it was queued at that moment, we have read it, and our own claim of it fails; if not, we find it here. So nothing of its
-thread overtakes it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from random import Random
@@ -20,14 +15,14 @@ from random import Random
 from worker import log, metrics
 from worker.clock import Clock
 from worker.domain.account import Account, InvalidAccount
-from worker.domain.attempt import ParkAccount, TooEarly, Verdict
-from worker.domain.claim import Cancel, Defer, Ending, Plan, Refuse, Skip, lane_after_claims, plan
+from worker.domain.attempt import ParkAccount, Verdict
+from worker.domain.claim import Plan, lane_after_claims, plan
 from worker.domain.deadline import lateness
 from worker.domain.hold_room import HoldRoom
 from worker.domain.lane import NO_DEBOUNCE, Debounce, Lane, Later, More, Nothing, ThreadHold, Work
-from worker.domain.message import OutboxMessage, OutboxStatus
+from worker.domain.message import OutboxMessage
 from worker.domain.order import named_by_elapsed
-from worker.domain.outcome import NotConnected, Outcome, Sent, Throttled, Unknown
+from worker.domain.outcome import NotConnected, Outcome, Sent, Throttled
 from worker.domain.pacing import Allowance
 from worker.lane.session import Session
 from worker.outbox.claim import Candidates
@@ -35,12 +30,11 @@ from worker.outbox.complete import Completer
 from worker.outbox.judge import Judge
 from worker.outbox.live_session import LiveSession
 from worker.outbox.pace import LONGEST_LINE, Pace
-from worker.outbox.refuse import refuse
+from worker.outbox.without_sending import WithoutSending
 from worker.providers.registry import Providers
 from worker.sessions.hotset import HotSet
 from worker.settings import Settings
 from worker.store.accounts import AccountStore, SharedLimit
-from worker.store.gateway import Conflict
 from worker.store.messages import MessageStore
 from worker.store.outbox_document import Stored
 
@@ -113,6 +107,7 @@ class Drain:
             shared=outbox.shared,
             clock=outbox.clock,
         )
+        self._without_sending = WithoutSending(outbox.messages, self._candidates, self._completer, outbox.clock)
         self._pace = Pace(session, outbox.shared, outbox.clock)
         self._in_flight: dict[str, Stored] = {}
         """By threadId."""
@@ -154,8 +149,8 @@ class Drain:
             planned = await self._plan(now)
             self._void.update((thread_id, session.lane.holds[thread_id]) for thread_id in self._void_in(planned))
             if planned.endings or planned.settle:
-                await self._end_in_passing(planned.endings)
-                await self._settle_doubts(planned.settle)
+                await self._without_sending.end(planned.endings)
+                await self._without_sending.doubts(planned.settle, self._judge)
             elif planned.claims:
                 if (not_before := await self._live.not_before(self._account)) is not None:
                     return Later(not_before)
@@ -176,7 +171,7 @@ class Drain:
         found = await self._candidates.read_more(now, self._due_by(now), self._page(now), self._claimed_ids())
         self._look_pause = FIRST_LOOK if found else min(2 * self._look_pause, LONGEST_LOOK)
         if found or is_first:
-            await self._settle_abandoned()
+            await self._without_sending.abandoned(self._account.account_id, self._session.started_at, self._judge)
 
     def _page(self, now: datetime) -> int:
         """No more than can go before this run ends at the latest: what is left over then would be read again."""
@@ -319,7 +314,7 @@ class Drain:
                 stored = await self._sent(claim, message)
             else:
                 stored = await self._completer.give_back(claim)
-            self._put_back_queued(stored)
+            self._candidates.put_back_queued(stored)
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody may take the document for completed
             self._failure = self._failure or error
         finally:
@@ -355,48 +350,6 @@ class Drain:
         """What was started is finished and completed, whatever else happens."""
         while self._attempts:
             await asyncio.wait(self._attempts)
-
-    # --- without sending
-
-    async def _end_in_passing(self, endings: Sequence[Ending]) -> None:
-        for ending in endings:
-            match ending:
-                case Cancel(message=message) | Skip(message=message) | Defer(message=message):
-                    stored = self._candidates.take_out(message.request_id)
-                    result = await self._outbox.messages.end(stored, message)
-                case Refuse(request_id=request_id, error=error):
-                    result = await refuse(self._outbox.messages, self._candidates.take_out(request_id), error)
-            if isinstance(result, Conflict):
-                self._candidates.forget()
-                return
-
-    async def _settle_doubts(self, doubts: Sequence[OutboxMessage]) -> None:
-        """Uncertain messages that heard of no receipt in time."""
-        for message in doubts:
-            if message.request_id not in self._candidates:
-                return  # something changed behind our back, and everything is read again
-            verdict = self._judge.after_the_wait(message)
-            if not isinstance(verdict, TooEarly):
-                await self._settle(self._candidates.take_out(message.request_id), verdict)
-
-    async def _settle_abandoned(self) -> None:
-        """Whatever an earlier holder left `sending` is in doubt."""
-        messages, moment = self._outbox.messages, self._candidates.moment
-        assert moment is not None, "a page was read"
-        for stored in await messages.abandoned(self._account.account_id, self._session.started_at, moment):
-            if isinstance(stored.message, OutboxMessage):
-                lost = Unknown(detail="the worker that was sending it did not report back")
-                await self._settle(stored, self._judge(stored.message, lost))
-            else:
-                await refuse(messages, stored, stored.message.error(self._outbox.clock()))
-
-    async def _settle(self, stored: Stored, verdict: Verdict) -> None:
-        self._put_back_queued(await self._completer.complete(stored, verdict))
-
-    def _put_back_queued(self, stored: Stored | None) -> None:
-        """By us, or by whoever had it before."""
-        if stored is not None and stored.valid.status is OutboxStatus.QUEUED:
-            self._candidates.put_back(stored)
 
     # --- the end
 
