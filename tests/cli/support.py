@@ -86,6 +86,7 @@ class Stack:
 
     process: subprocess.Popen[str]
     line: str
+    exports: str
 
     @property
     def addresses(self) -> dict[str, str]:
@@ -101,9 +102,8 @@ class Stack:
 
     @property
     def environment(self) -> dict[str, str | None]:
-        """What somebody at another terminal sets: the emulators, and the worker where it is not in its usual place."""
-        emulators = {name: value for name, value in self.addresses.items() if name.endswith("_EMULATOR_HOST")}
-        return {**emulators, "OUTBOX_WORKER_URL": self.addresses["worker"]}
+        """What it tells somebody at another terminal to set."""
+        return {name: value for name, _, value in (word.partition("=") for word in self.exports.split()[1:4])}
 
     def __call__(self, *arguments: str) -> Said:
         return outbox(*arguments, env=self.environment)
@@ -165,7 +165,7 @@ def dev(*options: str) -> Iterator[Stack]:
         assert running.stdout is not None
         line = running.stdout.readline()
         assert line.startswith("ready "), f"{line!r}, status {running.poll()}"
-        yield Stack(running, line)
+        yield Stack(running, line, running.stdout.readline())
 
 
 def are_gone(pids: Sequence[int]) -> bool:

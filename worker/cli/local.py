@@ -144,12 +144,21 @@ def dev(
             if no_page:
                 print(f"outbox: {no_page}", file=sys.stderr)
             _announce(addresses, as_json)
+            if not as_json:
+                console.out(f"{_exports(stack.firestore, stack.tasks, stack.worker_url)}  # for another terminal")
             await stop.wait()
 
     try:
         run(serve())
     except (CannotStart, ProcessFailed, EmulatorMissing, EmulatorFailed) as error:
         fail(str(error))
+
+
+def _exports(firestore: str, tasks: str, worker_url: str) -> str:
+    """What makes other commands mean this stack, on whatever ports it is."""
+    return (
+        f"export FIRESTORE_EMULATOR_HOST={firestore} CLOUD_TASKS_EMULATOR_HOST={tasks} OUTBOX_WORKER_URL={worker_url}"
+    )
 
 
 def demo(
