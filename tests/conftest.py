@@ -66,8 +66,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: many tests wait for a process to start, or for a moment to come."""
-    return min(4, (os.cpu_count() or 1) + 1)
+    """Two for each core: many tests wait for a process to start, or for a moment to come."""
+    return min(8, 2 * (os.cpu_count() or 1))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -28,6 +28,7 @@ def asked(of: OutboxMessage | None = None, *, lane: Lane | None = None, **fields
 
 
 THREAD = message().thread_id
+CROWD = {f"acme__+4915100{n:06}": ThreadHold(until=at(70 + n), request_id=f"request-{n:06}") for n in range(9000)}
 
 
 @pytest.mark.parametrize(
@@ -128,6 +129,13 @@ THREAD = message().thread_id
             Cause.ENDED,
             None,
             "It is failed: down.",
+        ),
+        (
+            asked(lane=Lane(holds=CROWD)),
+            Cause.ROOM,
+            at(70),
+            "9,000 other threads of the account wait; a new one can begin at 2026-03-02 09:01:10 UTC or later."
+            " The earliest it can go is 2026-03-02 09:01:10 UTC.",
         ),
         (
             asked(message(status=OutboxStatus.SENT, sent_at=NOW)),

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from worker.domain.account import Account, Closed, Hindrance, sending
+from worker.domain.hold_room import HoldRoom
 from worker.domain.lane import Lane, LaneState
 from worker.domain.message import OutboxMessage, OutboxStatus
 
@@ -37,6 +38,8 @@ class Cause(StrEnum):
     """The lane pauses: the provider asked for it, or the session is down."""
     THREAD = "thread"
     """An earlier message of its thread goes first, or its recipient is being spared."""
+    ROOM = "room"
+    """So many other threads wait that the lane begins no new one."""
     PACE = "pace"
     QUEUE = "queue"
     """Nothing but its turn."""
@@ -120,6 +123,12 @@ def _lane(message: OutboxMessage, lane: Lane, account: Account, now: datetime) -
         elif hold.until > now:
             sentence = f"Its recipient had a message just now; the next may go at {_t(hold.until)}."
             reasons.append(_reason(Cause.THREAD, hold.until, sentence))
+    if not HoldRoom(lane.holds, ()).take(message):
+        free_at = min((hold.until for hold in lane.holds.values() if hold.until > now), default=now)
+        sentence = (
+            f"{len(lane.holds):,} other threads of the account wait; a new one can begin at {_t(free_at)} or later."
+        )
+        reasons.append(_reason(Cause.ROOM, free_at, sentence))
     if account.cap is not None and lane.tat is not None and lane.state is not LaneState.RUNNING:
         free_at = lane.tat - account.cap.tolerance
         if free_at > now:
