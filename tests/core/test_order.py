@@ -12,11 +12,13 @@ import pytest
 from emulator.providers.faults import Faults
 from tests.core.support import Calm, Meter, simulate
 from worker.domain.message import OutboxMessage
+from worker.domain.outcome import DeliveryError, ErrorCode
 from worker.outbox.claim import Candidates
 from worker.outbox.trigger import lane_of
 from worker.settings import Settings
 from worker.store.gateway import Committed, Conflict, WriteOp
 from worker.store.messages import MessageStore, Page
+from worker.store.outbox_document import Stored
 
 
 @pytest.mark.parametrize(("provider", "status"), [("simulated-idempotent", "sent"), ("simulated-mute", "uncertain")])
@@ -229,6 +231,33 @@ def test_a_message_that_a_hold_waits_for_is_a_candidate_also_as_the_last_of_its_
     simulate(body)
 
 
+def test_a_message_that_was_in_flight_when_it_was_looked_for_is_a_candidate_when_its_doubt_is_over() -> None:
+    """A late claim had it when the hold that names it elapsed; it was put in doubt, and holds its thread again."""
+
+    async def body(calm: Calm) -> None:
+        await calm.account(status="paused")
+        await calm.send("waited-for")
+        messages, now = calm.world.client.system.messages, calm.world.clock()
+        candidates = Candidates(messages, lane_of("shop"))
+        (queued,) = await messages.get(["waited-for"])
+        (claimed,) = await claim(messages, queued.valid.claimed(by="gone#1", lease_until=now), queued)
+        await candidates.read_named(["waited-for"], ())
+        assert "waited-for" not in candidates
+        unknown = DeliveryError(code=ErrorCode.OUTCOME_UNKNOWN, message="no answer", retryable=True, at=now)
+        doubted = claimed.valid.in_doubt(resolve_at=now, error=unknown, failures=1)
+        (in_doubt,) = await claim(messages, doubted, claimed)
+        candidates.settled(in_doubt)
+        await candidates.read_named(["waited-for"], ())
+        assert "waited-for" in candidates
+
+    async def claim(messages: MessageStore, new: OutboxMessage, old: Stored) -> list[Stored]:
+        written = await messages.claim([(old, new)])
+        assert not isinstance(written, Conflict)
+        return written
+
+    simulate(body)
+
+
 def test_a_worker_whose_clock_is_ahead_reads_no_further_than_the_database_is() -> None:
     """Its next page begins where the last one ended: what is written meanwhile would fall before that, and be overtaken
     by what is written later."""
@@ -265,18 +294,3 @@ def test_what_has_come_only_by_a_clock_that_is_ahead_is_waited_for_at_a_small_co
         return meter.reads + meter.writes
 
     assert simulate(body, workers=1, draw_skew=lambda: timedelta(seconds=5)) < 40
-
-
-def test_a_message_that_comes_while_a_slow_call_is_in_flight_does_not_wait_for_it() -> None:
-    async def body(calm: Calm) -> float:
-        await calm.account()
-        calm.world.provider.faults = Faults(latencyMs=8_000)
-        await calm.send("request-slow", to="+491")
-        await calm.until(lambda: bool(calm.order_of_calls()))
-        await asyncio.sleep(1)
-        written = calm.seconds(calm.world.clock())
-        await calm.send("request-next", to="+492")
-        await calm.until(lambda: "request-next" in calm.order_of_calls())
-        return calm.sent_at("request-next") - written
-
-    assert simulate(body) < 2.5

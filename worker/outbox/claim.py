@@ -104,9 +104,13 @@ class Candidates:
                 self._named.add(stored.request_id)
         self._gone.update(one for one in wanted if one not in self._kept)
 
-    def put_back_queued(self, stored: Stored | None) -> None:
-        """What is in the queue again, by us or by whoever had it before: a candidate wherever its page ends."""
-        if stored is None or stored.valid.status is not OutboxStatus.QUEUED:
+    def settled(self, stored: Stored | None) -> None:
+        """A document as it is after an attempt; None if it has ended. In the queue again, by us or by whoever had it
+        before, it is a candidate wherever its page ends. In doubt, it is one when its thread's hold elapses."""
+        if stored is None:
+            return
+        self._gone.discard(stored.request_id)
+        if stored.valid.status is not OutboxStatus.QUEUED:
             return
         self._ordered = None
         self._kept[stored.request_id] = stored

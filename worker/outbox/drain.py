@@ -314,7 +314,7 @@ class Drain:
                 stored = await self._sent(claim, message)
             else:
                 stored = await self._completer.give_back(claim)
-            self._candidates.put_back_queued(stored)
+            self._candidates.settled(stored)
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody may take the document for completed
             self._failure = self._failure or error
         finally:

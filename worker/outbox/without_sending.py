@@ -64,4 +64,4 @@ class WithoutSending:
                 await refuse(self._messages, stored, stored.message.error(self._clock()))
 
     async def _settle(self, stored: Stored, verdict: Verdict) -> None:
-        self._candidates.put_back_queued(await self._completer.complete(stored, verdict))
+        self._candidates.settled(await self._completer.complete(stored, verdict))
