@@ -38,7 +38,7 @@ from bench.virtual import NO_RECEIPTS, START, Counted, in_virtual_time
 from emulator.providers.faults import Faults
 from worker.runs.fire import lane_of
 from worker.store import paths
-from worker.store.gateway import create
+from worker.store.writes import create
 
 MOST_READS, MOST_WRITES = 1.1, 3.1
 OURS = "our worker"

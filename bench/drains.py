@@ -28,7 +28,9 @@ from worker.providers.protocol import Checked, Profile, Provider, WebhookEvent
 from worker.providers.registry import Providers
 from worker.settings import Settings
 from worker.store import paths
-from worker.store.gateway import Conflict, Find, Gateway, WriteOp, upsert
+from worker.store.find import Find
+from worker.store.gateway import Conflict, Gateway
+from worker.store.writes import WriteOp, upsert
 from worker.wake.tasks import Tasks
 from worker.wiring import System, assemble
 

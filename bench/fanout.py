@@ -37,7 +37,7 @@ from worker.providers.registry import Providers
 from worker.runs.fire import lane_of, lane_of_run
 from worker.settings import Settings
 from worker.store import paths
-from worker.store.gateway import upsert
+from worker.store.writes import upsert
 from worker.wiring import System, assemble
 
 SIZES = (1_000, 10_000, 100_000)

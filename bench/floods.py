@@ -33,7 +33,8 @@ from emulator.outgoing import HttpCall, HttpSender
 from emulator.providers.own import SIGNATURE_HEADER, signed
 from emulator.providers.simulator import DEFAULT_SECRET
 from worker.store import paths
-from worker.store.gateway import Gateway, WriteOp, create, update
+from worker.store.gateway import Gateway
+from worker.store.writes import WriteOp, create, update
 
 ACCOUNT = "flood"
 DUPLICATES = 0.3

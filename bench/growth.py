@@ -39,8 +39,9 @@ from bench.report import arguments, heading, keep, say
 from emulator.product import INDEXES
 from worker.outbox.trigger import lane_of
 from worker.store import paths
-from worker.store.gateway import Gateway, create
+from worker.store.gateway import Gateway
 from worker.store.messages import MessageStore
+from worker.store.writes import create
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 SENT_AT_EACH = 2_000

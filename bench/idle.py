@@ -31,7 +31,7 @@ from bench.prices import Bill, shown
 from bench.report import arguments, heading, keep, say
 from bench.virtual import NO_RECEIPTS, Counted, in_virtual_time
 from worker.store import paths
-from worker.store.gateway import WriteOp, create
+from worker.store.writes import WriteOp, create
 
 ACCOUNTS = (1, 10_000)
 DAY = timedelta(days=1)

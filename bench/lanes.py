@@ -32,8 +32,9 @@ from emulator.product import INDEXES
 from worker.clock import system_clock
 from worker.lane.engine import LaneEngine
 from worker.outbox.enqueue import NewMessage, batch
-from worker.store.gateway import SERVER_TIME, Gateway
+from worker.store.gateway import Gateway
 from worker.store.lanes import LaneRef
+from worker.store.writes import SERVER_TIME
 from worker.wiring import System
 
 ACCOUNTS = (10, 1_000, 10_000)

@@ -24,7 +24,8 @@ from emulator.dev import PROJECT, DevSettings, DevStack
 from worker.errors import StoreUnavailable
 from worker.outbox.enqueue import NewMessage, batch
 from worker.store import paths
-from worker.store.gateway import Conflict, Find, Gateway
+from worker.store.find import Find
+from worker.store.gateway import Conflict, Gateway
 
 ACCOUNTS, RECIPIENTS = 8, 50
 """Recipients of each account."""

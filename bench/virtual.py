@@ -21,7 +21,7 @@ from emulator.virtual_time import run
 from worker.outbox.enqueue import NewMessage, batch
 from worker.settings import Settings
 from worker.store import paths
-from worker.store.gateway import create
+from worker.store.writes import create
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NO_RECEIPTS = Faults(latencyMs=100, receiptLossRate=1.0)

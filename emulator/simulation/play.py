@@ -20,7 +20,7 @@ from worker.outbox.enqueue import NewMessage, batch
 from worker.outbox.trigger import lane_of
 from worker.runs.fire import lane_of as lane_of_reminder
 from worker.store import paths
-from worker.store.gateway import WriteOp, create, update
+from worker.store.writes import WriteOp, create, update
 
 SWEEP_SECONDS = 60.0
 LONGEST_REST = timedelta(minutes=40)

@@ -18,7 +18,8 @@ from worker.errors import StoreUnavailable
 from worker.settings import Settings
 from worker.store import paths
 from worker.store.accounts import AccountStore
-from worker.store.gateway import Find, Gateway, Snapshot
+from worker.store.find import Find
+from worker.store.gateway import Gateway, Snapshot
 from worker.store.lanes import LaneStore
 
 PAGE = 300

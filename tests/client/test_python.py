@@ -18,7 +18,7 @@ from tests.conformance.backends import PATIENCE_SECONDS, Backend
 from worker.domain.message import OutboxMessage
 from worker.domain.validation import parse_message
 from worker.outbox.enqueue import NewMessage, batch
-from worker.store.gateway import SERVER_TIME
+from worker.store.writes import SERVER_TIME
 
 ACCOUNT, TO = "shop", "+491511234567"
 THREAD = outbox.thread_id_of(ACCOUNT, TO)

@@ -17,7 +17,7 @@ from emulator.virtual_time import run
 from worker.outbox.enqueue import NewMessage, batch
 from worker.settings import Settings
 from worker.store import paths
-from worker.store.gateway import WriteOp, create, update
+from worker.store.writes import WriteOp, create, update
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from tests.core.support import Calm, simulate
 from worker.audit.auditor import audit
 from worker.audit.finding import Finding
 from worker.store import paths
-from worker.store.gateway import DELETE, SERVER_TIME, WriteOp, create, update
+from worker.store.writes import DELETE, SERVER_TIME, WriteOp, create, update
 
 HOUR = timedelta(hours=1)
 

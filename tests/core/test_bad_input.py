@@ -10,7 +10,8 @@ import pytest
 from tests.core.support import Calm, simulate
 from worker.outbox.enqueue import NewMessage, batch
 from worker.store import paths
-from worker.store.gateway import DELETE, SERVER_TIME, Find, create, update
+from worker.store.find import Find
+from worker.store.writes import DELETE, SERVER_TIME, create, update
 
 TEXT = {"type": "text", "text": "hello"}
 MEBIBYTE = 1024 * 1024

@@ -8,7 +8,8 @@ import pytest
 
 from tests.conformance.backends import Backend, Place
 from worker.errors import StoreUnavailable
-from worker.store.gateway import Find, Gateway
+from worker.store.find import Find
+from worker.store.gateway import Gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

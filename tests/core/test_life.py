@@ -14,7 +14,7 @@ from tests.core.support import Calm, simulate
 from worker.outbox.drain import ACCOUNT_FRESH
 from worker.outbox.trigger import lane_of
 from worker.store import paths
-from worker.store.gateway import update
+from worker.store.writes import update
 
 
 async def cancel(calm: Calm, request_id: str) -> None:

@@ -16,9 +16,10 @@ from worker.domain.outcome import DeliveryError, ErrorCode
 from worker.outbox.claim import Candidates
 from worker.outbox.trigger import lane_of
 from worker.settings import Settings
-from worker.store.gateway import Committed, Conflict, WriteOp
+from worker.store.gateway import Committed, Conflict
 from worker.store.messages import MessageStore, Page
 from worker.store.outbox_document import Stored
+from worker.store.writes import WriteOp
 
 
 @pytest.mark.parametrize(("provider", "status"), [("simulated-idempotent", "sent"), ("simulated-mute", "uncertain")])

@@ -13,7 +13,7 @@ import pytest
 import functions.main
 from tests.functions.firebase import unsigned_token
 from tests.service.support import Service
-from worker.store.gateway import upsert
+from worker.store.writes import upsert
 
 
 async def prepared(service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:

@@ -17,7 +17,8 @@ from tests.functions.firebase import Google, id_token, now, unsigned_token
 from tests.service.support import Service
 from worker.outbox.api import MAX_BODY_BYTES
 from worker.store import paths
-from worker.store.gateway import Find, update, upsert
+from worker.store.find import Find
+from worker.store.writes import update, upsert
 
 TEXT = {"type": "text", "text": "Hello!"}
 

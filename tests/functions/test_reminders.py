@@ -19,7 +19,8 @@ from tests.service.support import Service
 from worker.domain.reminder import ReminderStatus
 from worker.runs.api import MAX_BODY_BYTES
 from worker.store import paths
-from worker.store.gateway import Find, update
+from worker.store.find import Find
+from worker.store.writes import update
 
 TEXT = {"type": "text", "text": "The market opens at nine."}
 AT = (now() + timedelta(days=1)).replace(microsecond=0)

@@ -18,7 +18,7 @@ from tests.indexes.recording import ROOT
 from worker.audit.pages import pages
 from worker.domain.message import MessageStatus, OutboxStatus
 from worker.store import paths
-from worker.store.gateway import Find
+from worker.store.find import Find
 from worker.wiring import System
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -26,8 +26,8 @@ from worker.inbound.webhook import Answer
 from worker.outbox.enqueue import Enqueued, NewMessage
 from worker.settings import Settings
 from worker.store import paths
-from worker.store.gateway import upsert
 from worker.store.lanes import LaneRef
+from worker.store.writes import upsert
 from worker.wiring import System, assemble
 
 ACCOUNT = "acme"

@@ -15,7 +15,7 @@ from tests.rules.scene import NEW_CONTACT, TEXT, Draft
 from worker.domain.message import OutboxMessage
 from worker.domain.validation import parse_message
 from worker.outbox.enqueue import NewMessage, batch
-from worker.store.gateway import SERVER_TIME
+from worker.store.writes import SERVER_TIME
 
 CASES = [*reading.CASES, *sending.CASES, *parts_of_messages.CASES, *threads.CASES, *changing.CASES]
 

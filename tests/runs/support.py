@@ -9,7 +9,7 @@ from typing import Any
 from tests.core.support import Calm
 from worker.runs.fire import lane_of
 from worker.store import paths
-from worker.store.gateway import create
+from worker.store.writes import create
 
 ENDED = {"success", "partial", "failed", "cancelled"}
 

@@ -19,9 +19,9 @@ from worker.runs.control import NotTaken, Taken
 from worker.runs.expand import Expand, in_the_queue
 from worker.runs.fire import lane_of
 from worker.store import paths
-from worker.store.gateway import SERVER_TIME, WriteOp, update
 from worker.store.messages import MessageStore
 from worker.store.runs import StoredRun
+from worker.store.writes import SERVER_TIME, WriteOp, update
 
 RUN = run_id_of("rem", START)
 NOBODY_KNOWS = Faults(lostResponseRate=1.0, receiptLossRate=1.0)

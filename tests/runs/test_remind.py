@@ -16,7 +16,7 @@ from worker.domain.reminder import ReminderStatus
 from worker.runs.judging import CHUNK, INLINE, MAX_TARGETS, Faulty, Judged, NewReminder, judge
 from worker.runs.remind import Added, Changed, Differs, NotChanged
 from worker.store import paths
-from worker.store.gateway import create, update
+from worker.store.writes import create, update
 
 TEXT = {"type": "text", "text": "The market opens at nine."}
 

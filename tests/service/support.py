@@ -33,7 +33,7 @@ from worker.providers.credentials import FixedCredentials
 from worker.providers.registry import ProviderSettings, providers
 from worker.settings import Settings
 from worker.store import paths
-from worker.store.gateway import upsert
+from worker.store.writes import upsert
 from worker.wiring import System, assemble
 
 AUDIENCE = "https://worker.example"

@@ -36,7 +36,7 @@ from worker.domain.message import TextPart
 from worker.domain.run import OnWindowEnd, Run
 from worker.domain.window import Window
 from worker.outbox.trigger import lane_of
-from worker.store.gateway import upsert
+from worker.store.writes import upsert
 
 OPEN_TO_EVERYBODY = {"/healthz", "/metrics"}
 """The platform calls them, and they tell nothing of anybody."""

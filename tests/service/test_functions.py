@@ -19,7 +19,7 @@ from emulator.providers.webhooks import SIGNATURE_HEADER, signed
 from tests.service.support import SECRET, Service, now
 from worker.providers.registry import MAX_WEBHOOK_BYTES
 from worker.store import paths
-from worker.store.gateway import Find
+from worker.store.find import Find
 
 EVENT = {
     "ce-id": "1",

@@ -32,9 +32,9 @@ from worker.providers.credentials import WEBHOOK_SECRET, FixedCredentials
 from worker.providers.registry import ProviderSettings, providers
 from worker.settings import Settings
 from worker.store import paths
-from worker.store.gateway import create
 from worker.store.lanes import LaneRef
 from worker.store.sessions import SessionStore
+from worker.store.writes import create
 from worker.wake.tasks import CloudTasks
 from worker.wiring import System, assemble
 

@@ -29,9 +29,9 @@ from worker.runs import expand
 from worker.runs.clear import Clear, MayGoOn
 from worker.runs.summary import Summary
 from worker.store import messages, outbox_document, paths
-from worker.store.gateway import WriteOp, update
 from worker.store.messages import MessageStore
 from worker.store.outbox_document import Stored
+from worker.store.writes import WriteOp, update
 
 SEEDS = int(os.environ.get("OUTBOX_SIM_SEEDS", "200"))
 

@@ -34,7 +34,9 @@ from worker.providers.credentials import FixedCredentials
 from worker.providers.registry import ProviderSettings, providers
 from worker.settings import Settings
 from worker.store import paths
-from worker.store.gateway import Find, Snapshot, create
+from worker.store.find import Find
+from worker.store.gateway import Snapshot
+from worker.store.writes import create
 from worker.wiring import System, assemble
 
 ACCOUNT = "shop"

@@ -20,7 +20,7 @@ from tests.webhooks import support
 from tests.webhooks.bodies import genuine, mutated
 from tests.webhooks.support import NAMES, Hooks, signature_of
 from worker.providers.registry import MAX_WEBHOOK_BYTES
-from worker.store.gateway import Find
+from worker.store.find import Find
 
 BODIES = int(os.environ.get("OUTBOX_WEBHOOK_MUTATIONS", "1000"))
 EACH = max(1, BODIES // (2 * len(NAMES)))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from worker.store.gateway import Find, Gateway, Snapshot
+from worker.store.find import Find
+from worker.store.gateway import Gateway, Snapshot
 
 PAGE = 300
 

@@ -25,7 +25,9 @@ from worker.providers.credentials import Credentials, CredentialsUnavailable, cr
 from worker.providers.keeping import Kept, NotKept, keeper_from
 from worker.providers.protocol import Profile, Secret
 from worker.store import paths
-from worker.store.gateway import Conflict, Find, Snapshot, WriteOp, create, update, upsert
+from worker.store.find import Find
+from worker.store.gateway import Conflict, Snapshot
+from worker.store.writes import WriteOp, create, update, upsert
 from worker.wiring import System
 
 CHECK_LIMIT = timedelta(seconds=10)

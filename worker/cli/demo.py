@@ -21,7 +21,9 @@ from worker.outbox.enqueue import NewMessage
 from worker.serve import system_from_environment
 from worker.settings import Settings
 from worker.store import paths
-from worker.store.gateway import Find, Gateway, upsert
+from worker.store.find import Find
+from worker.store.gateway import Gateway
+from worker.store.writes import upsert
 from worker.wiring import System
 
 FAULTS = {

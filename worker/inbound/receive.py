@@ -9,8 +9,9 @@ from worker.domain.message import shown_text, thread_id_of
 from worker.lane.waking import Waker
 from worker.providers.protocol import InboundMessage
 from worker.store import paths
-from worker.store.gateway import Conflict, Gateway, Increment, create, upsert
+from worker.store.gateway import Conflict, Gateway
 from worker.store.lanes import LaneRef
+from worker.store.writes import Increment, create, upsert
 
 KIND = "inbound"
 LONGEST_ID = 500

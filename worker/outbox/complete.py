@@ -25,9 +25,10 @@ from worker.domain.message import OutboxMessage, OutboxStatus
 from worker.errors import StoreUnavailable, Unwritable
 from worker.lane.session import LaneLost, Session
 from worker.store.accounts import AccountStore, SharedLimit
-from worker.store.gateway import Committed, Conflict, WriteOp
+from worker.store.gateway import Committed, Conflict
 from worker.store.messages import MessageStore, completion
 from worker.store.outbox_document import Stored
+from worker.store.writes import WriteOp
 
 T = TypeVar("T")
 

@@ -15,7 +15,8 @@ from worker.clock import Clock
 from worker.domain.message import OutboxStatus, shown_text, thread_id_of
 from worker.domain.validation import InvalidMessage, parse_message
 from worker.store import paths
-from worker.store.gateway import SERVER_TIME, Conflict, Gateway, WriteOp, create, upsert
+from worker.store.gateway import Conflict, Gateway
+from worker.store.writes import SERVER_TIME, WriteOp, create, upsert
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,8 +21,8 @@ from worker.domain.window import opening_before
 from worker.outbox.refuse import refuse
 from worker.runs.expand import in_the_queue, send_interval
 from worker.store.accounts import AccountStore
-from worker.store.gateway import ServerTime
 from worker.store.messages import MessageStore
+from worker.store.writes import ServerTime
 
 PAGE = 300
 

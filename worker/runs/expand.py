@@ -26,9 +26,9 @@ from worker.domain.spread import due_at
 from worker.domain.window import next_open
 from worker.store import paths
 from worker.store.accounts import AccountStore
-from worker.store.gateway import SERVER_TIME, ServerTime, WriteOp, create
 from worker.store.messages import MessageStore
 from worker.store.runs import RunStore, StoredReminder, StoredRun, cursor_fields
+from worker.store.writes import SERVER_TIME, ServerTime, WriteOp, create
 
 MOST = 300
 """Documents in one commit."""

@@ -30,9 +30,9 @@ from worker.domain.window import window_end_at
 from worker.lane.session import Session
 from worker.lane.waking import Waker
 from worker.runs.calendar import InvalidSchedule, calendar_of
-from worker.store.gateway import DELETE
 from worker.store.lanes import LaneRef
 from worker.store.runs import RunStore, StoredReminder
+from worker.store.writes import DELETE
 
 KIND = "reminder"
 RUN = "run"

@@ -17,8 +17,8 @@ from worker.outbox.trigger import lane_of as lane_of_account
 from worker.runs.clear import Clear
 from worker.runs.expand import Expand
 from worker.runs.summary import Summary
-from worker.store.gateway import DELETE
 from worker.store.runs import RunStore, StoredRun, forecast_fields
+from worker.store.writes import DELETE
 
 SOON = timedelta(seconds=5)
 """Until the next look while something of a run that is to end, or to pause, is still in flight."""

@@ -14,10 +14,10 @@ from worker.domain.message import MessageStatus, OutboxMessage, OutboxStatus
 from worker.domain.run import Counts, Run, error_summary, verdict
 from worker.outbox.trigger import lane_of as lane_of_account
 from worker.store.accounts import AccountStore
-from worker.store.gateway import DELETE
 from worker.store.lanes import LaneStore
 from worker.store.messages import MessageStore
 from worker.store.runs import RunStore, StoredRun, count_fields
+from worker.store.writes import DELETE
 
 TRIES = 8
 SAMPLE = 50

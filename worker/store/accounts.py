@@ -11,8 +11,10 @@ from worker.domain.account import Account, AccountStatus, InvalidAccount, parse_
 from worker.domain.outcome import DeliveryError
 from worker.domain.pacing import Block, Cap, pushed, reserve
 from worker.store import paths
-from worker.store.gateway import DELETE, Conflict, Gateway, Snapshot, Version, WriteOp, create, update
+from worker.store.gateway import Conflict, Gateway, Snapshot
 from worker.store.outbox_document import error_fields
+from worker.store.values import Version
+from worker.store.writes import DELETE, WriteOp, create, update
 
 TRIES = 8
 

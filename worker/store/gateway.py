@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from functools import lru_cache
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeVar
 
 import grpc
@@ -26,9 +24,11 @@ from google.cloud.firestore import AsyncClient
 from worker import metrics
 from worker.errors import StoreUnavailable, Unwritable
 from worker.store import protos
+from worker.store.find import Find, fill
 from worker.store.protos import Proto
 from worker.store.streams import InLoop, InThread, ReadStream
-from worker.store.values import from_fields, from_timestamp, to_proto
+from worker.store.values import Version, from_fields, from_timestamp, time_of
+from worker.store.writes import WriteOp, add_write
 
 T = TypeVar("T")
 
@@ -45,16 +45,6 @@ _PERHAPS_APPLIED = {
     grpc.StatusCode.CANCELLED,
 }
 _LOST = {grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.NOT_FOUND, grpc.StatusCode.ALREADY_EXISTS}
-
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-"""A field's name that needs no quotes in a path."""
-
-Version = tuple[int, int]
-"""A document's update time, seconds and nanoseconds: what a write may demand to find."""
-
-
-def time_of(version: Version) -> datetime:
-    return datetime.fromtimestamp(version[0], UTC).replace(microsecond=version[1] // 1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,91 +87,6 @@ class Conflict:
 class Committed:
     versions: tuple[Version, ...]
     """Of each write's document afterwards, in order."""
-
-
-class ServerTime:
-    """Put as a field's value, it becomes the time of the commit."""
-
-
-SERVER_TIME = ServerTime()
-
-
-@dataclass(frozen=True, slots=True)
-class Increment:
-    by: int
-
-
-@dataclass(frozen=True, slots=True)
-class Delete:
-    """Put as a field's value in an update, it removes the field."""
-
-
-DELETE = Delete()
-
-
-@dataclass(frozen=True, slots=True)
-class WriteOp:
-    """One write of a commit. Made by `create`, `update`, `upsert`."""
-
-    path: str
-    fields: Mapping[str, Any]
-    """Keys are top-level names, or for `nested` ones tuples' paths joined by dots (see `update`)."""
-    masked: bool
-    exists: bool | None = None
-    version: Version | None = None
-    nested: Mapping[tuple[str, str], Any] = field(default_factory=dict)
-    """(map field, key) -> value: entries of a map written without touching its other entries."""
-
-
-def create(path: str, fields: Mapping[str, Any]) -> WriteOp:
-    return WriteOp(path, fields, masked=False, exists=False)
-
-
-def update(
-    path: str,
-    fields: Mapping[str, Any],
-    *,
-    version: Version | None,
-    nested: Mapping[tuple[str, str], Any] | None = None,
-) -> WriteOp:
-    """Changes these fields and no others. With a version, only if the document is as it was read; otherwise only if
-    it exists."""
-    return WriteOp(path, fields, masked=True, exists=None if version else True, version=version, nested=nested or {})
-
-
-def upsert(path: str, fields: Mapping[str, Any]) -> WriteOp:
-    """Changes these fields, and makes the document if it does not exist."""
-    return WriteOp(path, fields, masked=True)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Find:
-    """A query over one collection, or over all collections of one id."""
-
-    collection: str
-    """`outbox`, or `threads/x/messages`; for a group its id alone."""
-    where: tuple[tuple[str, str, Any], ...] = ()
-    """(field, one of == < <= > >= in, value)"""
-    order_by: tuple[str, ...] = ()
-    """Field names; a minus in front means descending."""
-    limit: int | None = None
-    start_after: tuple[Any, ...] | None = None
-    group: bool = False
-    select: tuple[str, ...] | None = None
-
-
-_OPERATORS = {
-    "==": "EQUAL",
-    "<": "LESS_THAN",
-    "<=": "LESS_THAN_OR_EQUAL",
-    ">": "GREATER_THAN",
-    ">=": "GREATER_THAN_OR_EQUAL",
-    "in": "IN",
-}
-_operator = protos.StructuredQuery.FieldFilter.Operator.Value
-_AND = protos.StructuredQuery.CompositeFilter.Operator.Value("AND")
-_ASCENDING = protos.StructuredQuery.Direction.Value("ASCENDING")
-_DESCENDING = protos.StructuredQuery.Direction.Value("DESCENDING")
 
 
 class Gateway:
@@ -242,7 +147,7 @@ class Gateway:
     async def find_at(self, query: Find, moment: datetime | None) -> Found:
         """As it was at that moment, at most a minute ago; None: now."""
         request = protos.RunQueryRequest()
-        self._fill(request, query)
+        fill(request, self._root, query)
         if moment is not None:
             request.read_time.FromDatetime(moment)
 
@@ -263,7 +168,7 @@ class Gateway:
     async def count(self, query: Find) -> int:
         request = protos.RunAggregationQueryRequest()
         structured = protos.RunQueryRequest()
-        self._fill(structured, query)
+        fill(structured, self._root, query)
         request.parent = structured.parent
         request.structured_aggregation_query.structured_query.CopyFrom(structured.structured_query)
         request.structured_aggregation_query.aggregations.add(alias="n").count.SetInParent()
@@ -282,7 +187,7 @@ class Gateway:
         """
         request = protos.ListenRequest(database=self._database)
         target = protos.RunQueryRequest()
-        self._fill(target, query)
+        fill(target, self._root, query)
         request.add_target.target_id = 1
         request.add_target.query.parent = target.parent
         request.add_target.query.structured_query.CopyFrom(target.structured_query)
@@ -321,7 +226,7 @@ class Gateway:
         """All of them, or none and a `Conflict`."""
         request = protos.CommitRequest(database=self._database)
         for write in writes:
-            self._add(request, write)
+            add_write(request, self._root, write)
         maybe_applied = False
         for attempt in range(TRIES):
             try:
@@ -342,71 +247,6 @@ class Gateway:
                 metrics.firestore("write", len(writes))
                 return Committed(tuple((r.update_time.seconds, r.update_time.nanos) for r in answer.write_results))
         raise AssertionError("the last try returns or raises")
-
-    def _add(self, request: Proto, write: WriteOp) -> None:
-        proto = request.writes.add()
-        proto.update.name = f"{self._root}/{write.path}"
-        fields = proto.update.fields
-        masked: list[str] = []
-        for name, value in write.fields.items():
-            if isinstance(value, ServerTime):
-                proto.update_transforms.add(field_path=name, set_to_server_value=1)
-                continue
-            if isinstance(value, Increment):
-                proto.update_transforms.add(field_path=name).increment.integer_value = value.by
-                continue
-            masked.append(_path(name))
-            if not isinstance(value, Delete):
-                to_proto(value, fields[name])
-        for (name, key), value in write.nested.items():
-            masked.append(f"{name}.{_quoted(key)}")
-            if not isinstance(value, Delete):
-                to_proto(value, fields[name].map_value.fields[key])
-        if write.masked:
-            proto.update_mask.SetInParent()
-            proto.update_mask.field_paths.extend(masked)
-        if write.version is not None:
-            proto.current_document.update_time.seconds, proto.current_document.update_time.nanos = write.version
-        elif write.exists is not None:
-            proto.current_document.exists = write.exists
-
-    # --- queries
-
-    def _fill(self, request: Proto, query: Find) -> None:
-        *above, collection_id = query.collection.split("/")
-        request.parent = "/".join((self._root, *above))
-        structured = request.structured_query
-        structured.from_.add(collection_id=collection_id, all_descendants=query.group)
-        filters = []
-        for name, operator, value in query.where:
-            one = protos.StructuredQuery.Filter()
-            one.field_filter.field.field_path = name
-            one.field_filter.op = _operator(_OPERATORS[operator])
-            to_proto(value, one.field_filter.value)
-            filters.append(one)
-        if len(filters) == 1:
-            structured.where.CopyFrom(filters[0])
-        elif filters:
-            structured.where.composite_filter.op = _AND
-            structured.where.composite_filter.filters.extend(filters)
-        for name in query.order_by:
-            order = structured.order_by.add()
-            order.field.field_path = name.removeprefix("-")
-            order.direction = _DESCENDING if name.startswith("-") else _ASCENDING
-        if query.limit is not None:
-            structured.limit.value = query.limit
-        if query.start_after is not None:
-            structured.start_at.before = False
-            for name, value in zip(query.order_by, query.start_after, strict=False):
-                cursor = structured.start_at.values.add()
-                if name.removeprefix("-") == "__name__":
-                    cursor.reference_value = f"{self._root}/{value}"
-                else:
-                    to_proto(value, cursor)
-        if query.select is not None:
-            structured.select.SetInParent()
-            for name in query.select:
-                structured.select.fields.add(field_path=name)
 
     def _snapshot(self, document: Proto) -> Snapshot:
         return Snapshot(
@@ -448,12 +288,3 @@ def _method(kind: Callable[..., Any], name: str, response: Proto) -> Any:
 def _serialize(message: Proto) -> bytes:
     data: bytes = message.SerializeToString()
     return data
-
-
-@lru_cache(maxsize=1024)
-def _path(name: str) -> str:
-    return name if _PLAIN.fullmatch(name) else _quoted(name)
-
-
-def _quoted(key: str) -> str:
-    return "`" + key.replace("\\", "\\\\").replace("`", "\\`") + "`"

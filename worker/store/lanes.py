@@ -13,7 +13,10 @@ from typing import Any
 
 from worker.domain.lane import Lane, LaneState, ThreadHold
 from worker.store import paths
-from worker.store.gateway import DELETE, Conflict, Find, Gateway, Snapshot, Version, WriteOp, create, time_of, update
+from worker.store.find import Find
+from worker.store.gateway import Conflict, Gateway, Snapshot
+from worker.store.values import Version, time_of
+from worker.store.writes import DELETE, WriteOp, create, update
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,11 @@ from worker.domain.message import MessageStatus, OutboxMessage, OutboxStatus
 from worker.domain.receipt import ShownMessage
 from worker.errors import Unwritable
 from worker.store import outbox_document, paths, shown_message
-from worker.store.gateway import Committed, Conflict, Find, Gateway, WriteOp, update
+from worker.store.find import Find
+from worker.store.gateway import Committed, Conflict, Gateway
 from worker.store.outbox_document import Stored, rewritten
 from worker.store.shown_message import StoredMessage, first_shown, followed, is_ours, receipt_changes, shown_again
+from worker.store.writes import WriteOp, update
 
 ReceiptKey = Literal["requestId", "providerMessageId"]
 

@@ -13,7 +13,9 @@ from worker.domain.message import OutboxMessage, OutboxStatus
 from worker.domain.outcome import DeliveryError
 from worker.domain.validation import InvalidMessage, parse_message
 from worker.store import paths
-from worker.store.gateway import DELETE, SERVER_TIME, Snapshot, Version, WriteOp, update
+from worker.store.gateway import Snapshot
+from worker.store.values import Version
+from worker.store.writes import DELETE, SERVER_TIME, WriteOp, update
 
 Parsed = OutboxMessage | InvalidMessage
 

@@ -16,19 +16,10 @@ from worker.domain.reminder import InvalidReminder, Reminder, ReminderStatus, pa
 from worker.domain.run import Command, Counts, Cursor, OnWindowEnd, Run, RunStatus
 from worker.domain.window import Window
 from worker.store import paths
-from worker.store.gateway import (
-    DELETE,
-    SERVER_TIME,
-    Committed,
-    Conflict,
-    Find,
-    Gateway,
-    Snapshot,
-    Version,
-    WriteOp,
-    create,
-    update,
-)
+from worker.store.find import Find
+from worker.store.gateway import Committed, Conflict, Gateway, Snapshot
+from worker.store.values import Version
+from worker.store.writes import DELETE, SERVER_TIME, WriteOp, create, update
 
 INCOMPLETE = "incomplete"
 """On a reminder whose targets are still being written."""

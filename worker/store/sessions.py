@@ -11,7 +11,9 @@ from worker.domain.hotset import Entry, State
 from worker.domain.places import HotSet, Waiting
 from worker.domain.session_memory import Astray, Memory, Trouble
 from worker.domain.session_wants import Step
-from worker.store.gateway import DELETE, Conflict, Gateway, Snapshot, Version, WriteOp, create, update, upsert
+from worker.store.gateway import Conflict, Gateway, Snapshot
+from worker.store.values import Version
+from worker.store.writes import DELETE, WriteOp, create, update, upsert
 
 HOT_SET = "hotsets/default"
 

@@ -14,8 +14,10 @@ from worker.domain.message import SHOWN_AS, MessageStatus, OutboxMessage, Outbox
 from worker.domain.outcome import DeliveryError, ErrorCode
 from worker.domain.receipt import ShownMessage
 from worker.store import paths
-from worker.store.gateway import DELETE, Snapshot, Version, WriteOp, update, upsert
+from worker.store.gateway import Snapshot
 from worker.store.outbox_document import Stored
+from worker.store.values import Version
+from worker.store.writes import DELETE, WriteOp, update, upsert
 
 _STATUSES: dict[Any, MessageStatus] = {status.value: status for status in MessageStatus}
 _CODES: dict[Any, ErrorCode] = {code.value: code for code in ErrorCode}

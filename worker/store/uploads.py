@@ -9,8 +9,10 @@ from typing import Any
 from worker.domain.outcome import DeliveryError, ErrorCode
 from worker.domain.upload import Upload
 from worker.store import paths
-from worker.store.gateway import DELETE, Conflict, Gateway, Version, create, update
+from worker.store.gateway import Conflict, Gateway
 from worker.store.outbox_document import error_fields
+from worker.store.values import Version
+from worker.store.writes import DELETE, create, update
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,9 @@ from worker.store.protos import Proto, Value
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+Version = tuple[int, int]
+"""A document's update time, seconds and nanoseconds: what a write may demand to find."""
+
 
 def to_proto(value: Any, into: Proto | None = None) -> Proto:
     """`value` as a Firestore value, written into an existing message where one is given."""
@@ -91,3 +94,7 @@ def set_timestamp(stamp: Proto, moment: datetime) -> None:
 
 def from_timestamp(stamp: Proto) -> datetime:
     return _EPOCH + timedelta(seconds=stamp.seconds, microseconds=stamp.nanos // 1000)
+
+
+def time_of(version: Version) -> datetime:
+    return _EPOCH + timedelta(seconds=version[0], microseconds=version[1] // 1000)

@@ -34,8 +34,8 @@ from worker.providers.protocol import Checked
 from worker.providers.registry import Providers, ProviderSettings, providers
 from worker.settings import Settings
 from worker.store import paths
-from worker.store.gateway import upsert
 from worker.store.lanes import LaneRef
+from worker.store.writes import upsert
 from worker.wiring import System, assemble, media_desk
 
 NAME = "whatsapp_cloud"

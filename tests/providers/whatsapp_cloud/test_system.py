@@ -12,7 +12,7 @@ from tests.providers.whatsapp_cloud.bodies import envelope, status
 from tests.providers.whatsapp_cloud.support import NAME, SECRETS, Office
 from worker.inbound.webhook import Answer
 from worker.store import paths
-from worker.store.gateway import update
+from worker.store.writes import update
 
 ORDERS = list(itertools.permutations(["sent", "delivered", "read"]))
 
