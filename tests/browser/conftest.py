@@ -26,7 +26,7 @@ SETTINGS = DevSettings(
 )
 
 
-def told(stack: DevStack, browser: str) -> dict[str, str]:
+def told(stack: DevStack, browser: str) -> dict[str, str | bool]:
     """What the cases in JavaScript need to know."""
     assert stack.page_url is not None
     return {
@@ -38,6 +38,7 @@ def told(stack: DevStack, browser: str) -> dict[str, str]:
         "projectId": PROJECT,
         "uid": chat_page.USER,
         "webhookSecret": DEFAULT_SECRET,
+        "isOfficial": stack.settings.official,
     }
 
 

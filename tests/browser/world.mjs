@@ -25,6 +25,7 @@ export class World {
   constructor(given, browser) {
     this.given = given;
     this.browser = browser;
+    this.isOfficial = given.isOfficial;
     this.documents = new Documents({ host: given.firestore, projectId: given.projectId });
   }
 

@@ -22,7 +22,8 @@ WATCHING = HERE / "watching.mjs"
 
 
 async def run(file: Path, backend: Backend, cases: list[str]) -> Results:
-    return await node.run(file, {"host": backend.address, "projectId": backend.project}, cases)
+    world = {"host": backend.address, "projectId": backend.project, "isOfficial": backend.is_official}
+    return await node.run(file, world, cases)
 
 
 # --- on Google's emulator, with the rules

@@ -19,7 +19,8 @@ setLogLevel('silent'); // refused writes are what many cases are about
 export class World {
   #apps = [];
 
-  constructor({ host, projectId }) {
+  constructor({ host, projectId, isOfficial = false }) {
+    this.isOfficial = isOfficial;
     [this.host, this.port] = host.split(':');
     this.projectId = projectId;
     this.owner = this.client('owner');
