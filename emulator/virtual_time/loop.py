@@ -1,51 +1,6 @@
-"""An asyncio event loop on virtual time: nobody waits, and a seed decides who goes first.
+"""The loop, and the wall clocks of the machines that are simulated on it."""
 
-Theory of operation
--------------------
-The loop runs what is ready. When nothing is ready the clock leaps to the next timer, so a day of sleeping
-takes as long as the callbacks in it. When there is no timer either, nothing can ever happen again: that is
-a `Deadlock`, and it is raised with the tasks that wait and where they wait, instead of hanging.
-
-Production code runs unchanged: sleep, timeouts, TaskGroup, Event, Queue and all else in asyncio is built on
-call_soon, call_at and time(). `run` also ties to the loop what libraries read behind asyncio's back:
-`time.time`, `time.monotonic` (google.api_core and tenacity take their retry deadlines from it), the global
-`random` (their jitter) and the garbage collector's moments (it closes abandoned async generators, which are
-callbacks too). Not tied: `datetime.now()` (pass a `VirtualClock`), `os.urandom` and so `uuid4` and
-`secrets` (pass them in), and the iteration order of a set of strings (set PYTHONHASHSEED) or of plain
-objects. Tasks hash by their number, so sets of tasks, TaskGroup's own among them, iterate the same way in
-every process.
-
-The order of callbacks
-----------------------
-asyncio runs callbacks first in, first out, in rounds: what a round schedules runs in the next one. Here the
-rounds stay, and each callback still runs once; within a round the seed picks the order, under what asyncio
-code may rely on:
-
-1. Callbacks that one running callback scheduled with call_soon keep their order: a future's done callbacks,
-   or a transport's connection_made before its data_received.
-2. Callbacks bound to one object keep their order, whoever scheduled them.
-3. A task does not overtake a callback that was scheduled before it by the same callback: a done callback
-   has run when the task that awaits the same future wakes.
-
-All else is free: tasks among each other, timers of one instant, callbacks from different sources. On a real
-machine a packet's arrival decides those. `Order.FIFO` keeps asyncio's own order.
-
-Time is exact: a timer fires when `time()` is its time, never before. Timers less than 10 ns apart are one
-instant (the same sum reached by other additions differs that much) and fire at the last one's time.
-
-Threads and sockets do not exist here. `run_in_executor` runs the function inline, in a callback of its own
-(libraries send it trivial work); a function that blocks on the loop from there hangs, as it would with one
-thread. Sockets, pipes, signals, subprocesses and other threads' `call_soon_threadsafe` raise
-`NotSimulated`.
-
-What is used of asyncio beyond its documentation, alike from Python 3.11 to 3.14
---------------------------------------------------------------------------------
-`BaseEventLoop._run_once` is the step that `run_forever` repeats; it is what we replace. `_ready` (the deque
-that call_soon fills), `_scheduled` (the heap that call_at fills), `_stopping` (stop() was called): its
-inputs. `_timer_cancelled_count` and `TimerHandle._scheduled`: the count of cancelled timers still in the
-heap, by which they are swept before they pile up. `Handle._run` calls the callback in its context, and
-hands an exception to call_exception_handler; `Handle._callback` tells a task's step from another callback.
-"""
+from __future__ import annotations
 
 import asyncio
 import gc
@@ -54,28 +9,21 @@ import itertools
 import math
 import random
 import threading
-import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import Context
 from datetime import UTC, datetime, timedelta
 from enum import Enum
-from types import CoroutineType
 from typing import Any, TypeVar, TypeVarTuple, Unpack
 
-__all__ = [
-    "Deadlock",
-    "Livelock",
-    "NotSimulated",
-    "Order",
-    "SimulationError",
-    "TimeLimitReached",
-    "UnhandledError",
-    "VirtualClock",
-    "VirtualTimeLoop",
-    "run",
-]
+from emulator.virtual_time.errors import (
+    Deadlock,
+    Livelock,
+    NotSimulated,
+    TimeLimitReached,
+    UnhandledError,
+    describe_tasks,
+)
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -85,7 +33,6 @@ _LIVELOCK_PROGRESS_SECONDS = 1e-6
 _CANCELLED_TIMERS_TO_SWEEP = 100
 _CALLBACKS_BETWEEN_COLLECTIONS = 50_000
 _SHUTDOWN_LIMIT_SECONDS = 3_600.0
-_TASKS_IN_MESSAGE = 20
 
 
 class Order(Enum):
@@ -93,43 +40,6 @@ class Order(Enum):
 
     SEEDED = "seeded"
     FIFO = "fifo"
-
-
-class SimulationError(RuntimeError):
-    """The run cannot go on, or must not pass.
-
-    SimulationError
-    ├── Deadlock          nothing is ready and no timer is set
-    ├── Livelock          callbacks run for ever at one instant
-    ├── TimeLimitReached  virtual time went past the limit of the run
-    ├── UnhandledError    an exception that nobody would have seen
-    └── NotSimulated      sockets, signals, subprocesses, threads (is a NotImplementedError too)
-    """
-
-
-class Deadlock(SimulationError):
-    """Neither a ready callback nor a timer: what is awaited can never happen."""
-
-
-class Livelock(SimulationError):
-    """More rounds at one instant than the bound: somebody spins without waiting."""
-
-
-class TimeLimitReached(SimulationError):
-    """The next timer lies past the time limit."""
-
-
-class UnhandledError(SimulationError):
-    """What reached only the loop's exception handler: a callback raised, a failed task was dropped."""
-
-    def __init__(self, contexts: list[dict[str, Any]]) -> None:
-        self.contexts = tuple(contexts)
-        lines = [_describe_context(context) for context in contexts]
-        super().__init__("\n  ".join([f"{len(lines)} unhandled in the loop:", *lines]))
-
-
-class NotSimulated(SimulationError, NotImplementedError):
-    """The call needs a real file descriptor, signal, process or thread."""
 
 
 class _Task(asyncio.Task[Any]):
@@ -251,7 +161,7 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
             spinning = [owner for h in self._ready if isinstance(owner := _owner(h), asyncio.Task)]
             raise Livelock(
                 f"{self._max_rounds:,} rounds of callbacks at {self._moment()}, and time stands; ready now:"
-                + _describe_tasks(spinning)
+                + describe_tasks(spinning)
             )
         self._rounds += 1
 
@@ -264,13 +174,13 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
             if not scheduled:
                 raise Deadlock(
                     f"at {self._moment()} no callback is ready and no timer is set: nothing can ever happen;"
-                    " waiting:" + _describe_tasks(self.pending_tasks())
+                    " waiting:" + describe_tasks(self.pending_tasks())
                 )
             next_timer = scheduled[0].when()
             if next_timer > self._limit_seconds:
                 raise TimeLimitReached(
                     f"at {self._moment()} the next timer is at second {next_timer:g}, past the limit of"
-                    f" {self._limit_seconds:g}; waiting:" + _describe_tasks(self.pending_tasks())
+                    f" {self._limit_seconds:g}; waiting:" + describe_tasks(self.pending_tasks())
                 )
             until = max(until, next_timer) + _ONE_INSTANT_SECONDS
         while scheduled and scheduled[0].when() <= until:
@@ -379,6 +289,10 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
                     message = "raised while it was cancelled at the end of the run"
                     self.call_exception_handler({"message": message, "exception": error, "task": task})
 
+    def collect_garbage_at_fixed_moments(self) -> None:
+        """From now on, since nobody else collects any."""
+        self._next_collection = _CALLBACKS_BETWEEN_COLLECTIONS
+
     def _collect_garbage(self) -> None:
         if self._next_collection < math.inf:
             self._next_collection = self.callbacks_run + _CALLBACKS_BETWEEN_COLLECTIONS
@@ -435,122 +349,6 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
     remove_signal_handler = _not_simulated("remove_signal_handler")
 
 
-class VirtualClock:
-    """The wall clock of one simulated machine; call it for the time. Its skew may be changed any time."""
-
-    def __init__(self, loop: VirtualTimeLoop | None = None, *, skew: timedelta = timedelta()) -> None:
-        if loop is None:
-            running = asyncio.get_running_loop()
-            if not isinstance(running, VirtualTimeLoop):
-                raise TypeError(f"a VirtualClock needs a VirtualTimeLoop, and {running!r} runs")
-            loop = running
-        self._loop = loop
-        self.skew = skew
-
-    def __call__(self) -> datetime:
-        return self._loop.now() + self.skew
-
-
-def run(
-    main: Coroutine[Any, Any, T],
-    *,
-    seed: int,
-    start: datetime,
-    order: Order = Order.SEEDED,
-    time_limit: timedelta | None = None,
-    max_rounds_per_instant: int = 100_000,
-) -> T:
-    """Like asyncio.run, on virtual time: run `main`, cancel what it leaves behind, return its result.
-
-    The same seed gives the same run. What asyncio would only have logged fails it as UnhandledError.
-    """
-    _refuse_inside_a_loop(main)
-    loop = VirtualTimeLoop(
-        seed=seed,
-        start=start,
-        order=order,
-        time_limit=time_limit,
-        max_rounds_per_instant=max_rounds_per_instant,
-    )
-    try:
-        with _process_tied_to(loop, seed):
-            return _run_to_the_end(loop, main)
-    finally:
-        loop.close()
-
-
-def _refuse_inside_a_loop(main: Coroutine[Any, Any, Any]) -> None:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    main.close()
-    raise RuntimeError("run() cannot be called from a running event loop")
-
-
-def _run_to_the_end(loop: VirtualTimeLoop, main: Coroutine[Any, Any, T]) -> T:
-    task: asyncio.Task[T] = loop.create_task(main)
-    try:
-        result = loop.run_until_complete(task)
-    except BaseException as error:
-        if task.done() and not task.cancelled() and task.exception() not in (None, error):
-            error.add_note(f"the main task also failed: {task.exception()!r}")
-        try:
-            loop.shut_down()
-        except SimulationError as at_the_end:
-            error.add_note(f"and at the end of the run: {at_the_end}")
-        raise
-    loop.shut_down()
-    return result
-
-
-_one_run = threading.Lock()
-
-
-@contextmanager
-def _process_tied_to(loop: VirtualTimeLoop, seed: int) -> Iterator[None]:
-    """Give this thread the loop's time, `random` the seed, and the garbage collector fixed moments."""
-    if not _one_run.acquire(blocking=False):
-        raise RuntimeError("another simulation runs in this process, and both would set its clock")
-    thread = threading.get_ident()
-    epoch = loop.start.timestamp()
-    virtual: dict[str, Callable[[], float]] = {
-        "monotonic": loop.time,
-        "monotonic_ns": lambda: round(loop.time() * 1e9),
-        "time": lambda: epoch + loop.time(),
-        "time_ns": lambda: round((epoch + loop.time()) * 1e6) * 1_000,
-    }
-    real: dict[str, Callable[[], float]] = {name: getattr(time, name) for name in virtual}
-    random_state = random.getstate()
-    collects = gc.isenabled()
-    freezes = gc.get_freeze_count() == 0
-    try:
-        for name in virtual:
-            setattr(time, name, _of_thread(thread, virtual[name], real[name]))
-        random.seed(seed)
-        gc.disable()
-        if freezes:
-            gc.freeze()  # what was there before is no garbage of this run, and need not be searched
-        loop._next_collection = _CALLBACKS_BETWEEN_COLLECTIONS
-        yield
-    finally:
-        if freezes:
-            gc.unfreeze()
-        if collects:
-            gc.enable()
-        random.setstate(random_state)
-        for name in real:
-            setattr(time, name, real[name])
-        _one_run.release()
-
-
-def _of_thread(thread: int, virtual: Callable[[], float], real: Callable[[], float]) -> Callable[[], float]:
-    def clock() -> float:
-        return virtual() if threading.get_ident() == thread else real()
-
-    return clock
-
-
 def _run_inline(future: asyncio.Future[T], func: Callable[..., T], args: tuple[Any, ...]) -> None:
     if future.cancelled():
         return
@@ -569,26 +367,17 @@ def _owner(handle: asyncio.Handle) -> object | None:
     return getattr(handle._callback, "__self__", None)  # type: ignore[attr-defined]
 
 
-def _describe_tasks(tasks: list[asyncio.Task[Any]]) -> str:
-    shown = tasks[:_TASKS_IN_MESSAGE]
-    lines = [f"\n  {task.get_name()}: {_describe_place(task.get_coro())}" for task in shown]
-    if len(tasks) > _TASKS_IN_MESSAGE:
-        lines.append(f"\n  and {len(tasks) - _TASKS_IN_MESSAGE} more")
-    return "".join(lines) or " no task"
+class VirtualClock:
+    """The wall clock of one simulated machine; call it for the time. Its skew may be changed any time."""
 
+    def __init__(self, loop: VirtualTimeLoop | None = None, *, skew: timedelta = timedelta()) -> None:
+        if loop is None:
+            running = asyncio.get_running_loop()
+            if not isinstance(running, VirtualTimeLoop):
+                raise TypeError(f"a VirtualClock needs a VirtualTimeLoop, and {running!r} runs")
+            loop = running
+        self._loop = loop
+        self.skew = skew
 
-def _describe_place(coro: object) -> str:
-    """Where a suspended coroutine stands: the innermost coroutine that it awaits, with file and line."""
-    name = getattr(coro, "__qualname__", repr(coro))
-    while isinstance(coro, CoroutineType) and isinstance(coro.cr_await, CoroutineType):
-        coro = coro.cr_await
-    if not isinstance(coro, CoroutineType) or coro.cr_frame is None:
-        return name
-    inner = "" if coro.__qualname__ == name else f" in {coro.__qualname__}"
-    return f"{name}{inner} at {coro.cr_frame.f_code.co_filename}:{coro.cr_frame.f_lineno}"
-
-
-def _describe_context(context: dict[str, Any]) -> str:
-    culprit = context.get("task") or context.get("future") or context.get("handle") or context.get("asyncgen")
-    parts = [str(context.get("message", "error")), repr(context.get("exception") or ""), repr(culprit or "")]
-    return ": ".join(part for part in parts if part not in ("", "''"))
+    def __call__(self) -> datetime:
+        return self._loop.now() + self.skew
