@@ -11,7 +11,7 @@ recipient's pace of hours.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from worker.domain.lane import ThreadHold
 from worker.domain.message import OutboxMessage
@@ -22,27 +22,43 @@ left in flight."""
 _AN_ENTRY = 20
 """What an entry of a map takes beside its texts: the time, and the frames around it."""
 _LONGEST_REQUEST_ID = "x" * 128
+_LONGEST_THREAD_ID_BYTES = 4 * (128 + 2 + 256)
+_LARGEST = 2 * (_LONGEST_THREAD_ID_BYTES + _AN_ENTRY) + len(_LONGEST_REQUEST_ID)
 
 
 class HoldRoom:
     """What is left, and less with each message that takes some of it."""
 
     def __init__(
-        self, holds: Mapping[str, ThreadHold], in_flight: Iterable[str], *, room_bytes: int = ROOM_BYTES
+        self, holds: Mapping[str, ThreadHold], in_flight: Collection[str], *, room_bytes: int = ROOM_BYTES
     ) -> None:
         """`holds` as they are stored: one that has ended takes its room until that is written. `in_flight` are
         threadIds."""
         self._holds = holds
-        self._left = room_bytes - sum(_bytes(thread_id, hold.request_id) for thread_id, hold in holds.items())
-        self._left -= sum(self._growth(thread_id, _LONGEST_REQUEST_ID) for thread_id in in_flight)
+        self._in_flight = in_flight
+        self._room_bytes = room_bytes
+        self._taken: list[OutboxMessage] = []
+        self._fit_anyway = room_bytes // _LARGEST - len(holds) - len(in_flight)
+        """So many fit whatever their names are: in the usual course nothing is counted."""
+        self._left: int | None = None
+        """In bytes, once it is counted."""
 
     def take(self, message: OutboxMessage) -> bool:
         """Keeps the room for what the message may leave; False if there is not enough, and nothing is kept."""
+        if len(self._taken) < self._fit_anyway:
+            self._taken.append(message)
+            return True
+        left = self._counted() if self._left is None else self._left
         growth = self._growth(message.thread_id, message.request_id)
-        if growth > max(0, self._left):
-            return False
-        self._left -= growth
-        return True
+        is_enough = growth <= max(0, left)
+        self._left = left - growth if is_enough else left
+        return is_enough
+
+    def _counted(self) -> int:
+        held = sum(_bytes(thread_id, hold.request_id) for thread_id, hold in self._holds.items())
+        in_flight = sum(self._growth(thread_id, _LONGEST_REQUEST_ID) for thread_id in self._in_flight)
+        taken = sum(self._growth(message.thread_id, message.request_id) for message in self._taken)
+        return self._room_bytes - held - in_flight - taken
 
     def _growth(self, thread_id: str, request_id: str) -> int:
         hold = self._holds.get(thread_id)
