@@ -69,32 +69,34 @@ class Shape:
         front, back = b"".join(parts[:at]), b"".join(parts[at + 1 :])
         return [front + element + back for element in elements]
 
-    def tells_apart(self, old: DocumentKeys, new: DocumentKeys, touched: Set[str] | None) -> bool:
-        """Whether two states of one document have different entries, if only these of its top-level fields may
-        differ (None: all may)."""
-        for path, kind in self.parts:
-            if touched is not None and path[0] not in touched:
-                continue
-            if kind == CONTAINS:
-                if old.elements(path) != new.elements(path):
-                    return True
-            elif old[path] != new[path]:
-                return True
-        return False
+    @property
+    def fields(self) -> frozenset[str]:
+        """The top-level fields on which its entries depend."""
+        return frozenset(path[0] for path, _ in self.parts)
 
 
 class DocumentKeys(dict[FieldPath, bytes | None]):
-    """What a document's fields are in indexes (None: it has no such field), each worked out when a shape first asks."""
+    """What a document's fields are in indexes (None: it has no such field), each worked out when a shape first asks.
 
-    __slots__ = ("_elements", "_fields", "location", "name")
+    A document that was changed takes over what it was `before`, but for the top-level fields that were `touched`.
+    """
 
-    def __init__(self, location: Location, document: Proto) -> None:
+    __slots__ = ("_before", "_elements", "_fields", "_touched", "location", "name")
+
+    def __init__(
+        self, location: Location, document: Proto, before: DocumentKeys | None = None, touched: Set[str] | None = None
+    ) -> None:
         self.location = location
-        self.name = keys.ended(keys.name_key(location))
+        self.name: bytes = keys.ended(keys.name_key(location)) if before is None else before.name
         self._fields = document.fields
+        self._before = None if touched is None else before
+        self._touched: Set[str] = touched or frozenset()
         self._elements: dict[FieldPath, tuple[bytes, ...] | None] = {}
 
     def __missing__(self, path: FieldPath) -> bytes | None:
+        if self._before is not None and path[0] not in self._touched:
+            key = self[path] = self._before[path]
+            return key
         value = get_field(self._fields, path)
         key = self[path] = None if value is None else keys.index_key(value)
         return key

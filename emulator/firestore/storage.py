@@ -30,6 +30,8 @@ CREATE TABLE IF NOT EXISTS events(
 """
 
 _INSERT_ENTRY = "INSERT INTO entries(shape, key, document) VALUES(?, ?, ?)"
+_MOVE_ENTRY = "UPDATE entries SET key=? WHERE shape=? AND key=?"
+_REMOVE_ENTRY = "DELETE FROM entries WHERE shape=? AND key=?"
 MAX_SHAPES = 64
 """More distinct query shapes than this, and the one unused for longest is dropped; asked for again, it is made anew."""
 
@@ -39,6 +41,15 @@ class Row(NamedTuple):
 
     number: int
     data: bytes
+
+
+class Kept(NamedTuple):
+    """A shape whose entries are kept up to date."""
+
+    shape: Shape
+    number: int
+    fields: frozenset[str]
+    """The top-level fields on which its entries depend."""
 
 
 class Insert(NamedTuple):
@@ -72,7 +83,7 @@ class Storage:
         self._next_number: int = last + 1
         """Numbers are given out here, so that a commit's documents and their entries can be written in two calls."""
         self._shapes: OrderedDict[Shape, int] = OrderedDict()
-        self._by_collection: dict[str | None, list[tuple[Shape, int]]] = {}
+        self._by_collection: dict[str | None, list[Kept]] = {}
         for number, definition in self.database.rows("SELECT id, definition FROM shapes ORDER BY id"):
             self._remember(Shape.from_definition(definition), number)
 
@@ -95,7 +106,7 @@ class Storage:
             shapes = self._kept_for(location)
             if shapes:
                 after = DocumentKeys(location, new)
-                for shape, shape_number in shapes:
+                for shape, shape_number, _ in shapes:
                     entries += [(shape_number, entry, number) for entry in shape.entries_of(after)]
         self._next_number += len(inserts)
         self.database.executemany("INSERT INTO documents(id, key, collection, data) VALUES(?, ?, ?, ?)", documents)
@@ -105,25 +116,36 @@ class Storage:
         """Inside `database.atomic()`, all at a time as well. Each document once."""
         documents: list[tuple[bytes, int]] = []
         moved: list[tuple[bytes, int, bytes]] = []
+        removed: list[tuple[int, bytes]] = []
+        added: list[tuple[int, bytes, int]] = []
         for location, number, old, new, data, touched in updates:
             documents.append((data, number))
-            before, after = DocumentKeys(location, old), DocumentKeys(location, new)
-            for shape, shape_number in self._kept_for(location):
-                if not shape.tells_apart(before, after, touched):
+            concerned = self._kept_for(location)
+            if touched is not None:
+                concerned = [kept for kept in concerned if not touched.isdisjoint(kept.fields)]
+            if not concerned:
+                continue
+            before = DocumentKeys(location, old)
+            after = DocumentKeys(location, new, before, touched)
+            for shape, shape_number, _ in concerned:
+                were, are = shape.entries_of(before), shape.entries_of(after)
+                if were == are:
                     continue
-                removed, added = shape.entries_of(before), shape.entries_of(after)
-                if len(removed) == len(added) == 1:
-                    moved.append((added[0], shape_number, removed[0]))
+                if len(were) == len(are) == 1:
+                    moved.append((are[0], shape_number, were[0]))
                 else:
-                    self._remove_entries(shape_number, set(removed).difference(added))
-                    self._insert_entries(shape_number, set(added).difference(removed), number)
-        self.database.executemany("UPDATE documents SET data=? WHERE id=?", documents)
-        self.database.executemany("UPDATE entries SET key=? WHERE shape=? AND key=?", moved)
+                    removed += [(shape_number, entry) for entry in set(were).difference(are)]
+                    added += [(shape_number, entry, number) for entry in set(are).difference(were)]
+        executemany = self.database.executemany
+        executemany("UPDATE documents SET data=? WHERE id=?", documents)
+        for sql, rows in ((_MOVE_ENTRY, moved), (_REMOVE_ENTRY, removed), (_INSERT_ENTRY, added)):
+            if rows:
+                executemany(sql, rows)
 
     def delete(self, location: Location, key: bytes, old: Proto) -> None:
         self.database.execute("DELETE FROM documents WHERE key=?", (key,))
         before = DocumentKeys(location, old)
-        for shape, shape_number in self._kept_for(location):
+        for shape, shape_number, _ in self._kept_for(location):
             self._remove_entries(shape_number, set(shape.entries_of(before)))
 
     def clear(self, prefix: bytes) -> None:
@@ -196,15 +218,15 @@ class Storage:
 
     def _remember(self, shape: Shape, number: int) -> None:
         self._shapes[shape] = number
-        self._by_collection.setdefault(shape.collection_id, []).append((shape, number))
+        self._by_collection.setdefault(shape.collection_id, []).append(Kept(shape, number, shape.fields))
 
     def _drop_least_used(self) -> None:
         shape, number = self._shapes.popitem(last=False)
-        self._by_collection[shape.collection_id].remove((shape, number))
+        self._by_collection[shape.collection_id].remove(Kept(shape, number, shape.fields))
         self.database.execute("DELETE FROM entries WHERE shape=?", (number,))
         self.database.execute("DELETE FROM shapes WHERE id=?", (number,))
 
-    def _kept_for(self, location: Location) -> list[tuple[Shape, int]]:
+    def _kept_for(self, location: Location) -> list[Kept]:
         own = self._by_collection.get(location.collection_id, [])
         anywhere = self._by_collection.get(None)
         return own if not anywhere else own + anywhere
@@ -218,7 +240,7 @@ class Storage:
 
     def _remove_entries(self, shape: int, entries: set[bytes]) -> None:
         if entries:
-            self.database.executemany("DELETE FROM entries WHERE shape=? AND key=?", [(shape, key) for key in entries])
+            self.database.executemany(_REMOVE_ENTRY, [(shape, key) for key in entries])
 
     def close(self) -> None:
         self.database.close()
