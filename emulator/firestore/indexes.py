@@ -32,6 +32,9 @@ ASCENDING, DESCENDING, CONTAINS = "ASCENDING", "DESCENDING", "CONTAINS"
 
 IndexPart = tuple[FieldPath, str]
 
+MOST_KNOWN = 1_000
+"""An app has tens of queries; a test of random ones must not fill the memory."""
+
 _DEFAULT_SINGLES = frozenset({(ASCENDING, False), (DESCENDING, False), (CONTAINS, False)})
 
 
@@ -65,6 +68,8 @@ class IndexRules:
     ) -> None:
         self._composites = composites
         self._overrides = overrides
+        self._known: set[tuple[str, bool, Needs]] = set()
+        """What was found to be served, so that a query that comes often is looked at once."""
 
     @classmethod
     def load(cls, path: Path) -> IndexRules:
@@ -99,8 +104,13 @@ class IndexRules:
             return
         for alternative in query.alternatives:
             needs = _needs(query, alternative)
+            known = (query.collection_id, query.descendants, needs)
+            if known in self._known:
+                continue
             if not self._served(query, needs):
                 raise self._refusal(query, needs)
+            if len(self._known) < MOST_KNOWN:
+                self._known.add(known)
 
     def _served(self, query: Query, needs: Needs) -> bool:
         filters = set(needs.equal) | ({needs.contains} if needs.contains else set())

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextvars import Context
 from datetime import UTC, datetime, timedelta
 from enum import Enum
-from typing import Any, TypeVar, TypeVarTuple, Unpack
+from typing import Any, NoReturn, TypeVar, TypeVarTuple, Unpack
 
 from emulator.virtual_time.errors import (
     Deadlock,
@@ -114,12 +114,16 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
     # One round
 
     def _run_once(self) -> None:
-        self._count_round()
+        """Most rounds are one callback and no timer: what they do not need is not called for."""
+        self._rounds += 1
+        if self._rounds > self._max_rounds:
+            self._give_up()
         ready = self._ready
-        if len(ready) - self._attributed > 1:  # scheduled while no callback ran: from outside, one source
-            self._runs.append((self._attributed, len(ready)))
         scheduled_soon = len(ready)
-        self._release_due_timers()
+        if scheduled_soon - self._attributed > 1:  # scheduled while no callback ran: from outside, one source
+            self._runs.append((self._attributed, scheduled_soon))
+        if not ready or (self._scheduled and self._scheduled[0].when() <= self._now):
+            self._release_due_timers()
 
         todo = list(ready)
         ready.clear()
@@ -155,15 +159,13 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         if self._unhandled and not self._gathers_unhandled:
             self._raise_unhandled()
 
-    def _count_round(self) -> None:
-        if self._rounds >= self._max_rounds:
-            self._rounds = 0  # the cleanup after this error gets its own allowance
-            spinning = [owner for h in self._ready if isinstance(owner := _owner(h), asyncio.Task)]
-            raise Livelock(
-                f"{self._max_rounds:,} rounds of callbacks at {self._moment()}, and time stands; ready now:"
-                + describe_tasks(spinning)
-            )
-        self._rounds += 1
+    def _give_up(self) -> NoReturn:
+        self._rounds = 0  # the cleanup after this error gets its own allowance
+        spinning = [owner for h in self._ready if isinstance(owner := _owner(h), asyncio.Task)]
+        raise Livelock(
+            f"{self._max_rounds:,} rounds of callbacks at {self._moment()}, and time stands; ready now:"
+            + describe_tasks(spinning)
+        )
 
     def _release_due_timers(self) -> None:
         """Move the timers whose time has come to `_ready`; if that is empty, first leap to the next one."""

@@ -12,7 +12,7 @@ import asyncio
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from ssl import SSLContext
 
 import httpx
@@ -71,7 +71,7 @@ class ConnectionPool(httpx.AsyncBaseTransport):
         if idle:
             return idle.pop().connection
         return httpx.AsyncHTTPTransport(
-            verify=self._tls,
+            verify=_tls(),
             trust_env=False,
             limits=httpx.Limits(max_connections=1, keepalive_expiry=self._keepalive_seconds),
         )
@@ -79,11 +79,6 @@ class ConnectionPool(httpx.AsyncBaseTransport):
     def _give_back(self, origin: Origin, connection: httpx.AsyncHTTPTransport) -> None:
         self._slots.release()
         self._idle[origin].append(_Idle(connection, _now()))
-
-    @cached_property
-    def _tls(self) -> SSLContext:
-        """One for all: to make it reads every certificate that this machine trusts."""
-        return httpx.create_ssl_context(trust_env=False)
 
 
 class _Answer(httpx.AsyncByteStream):
@@ -112,6 +107,12 @@ class _Answer(httpx.AsyncByteStream):
         finally:
             if connection is not None:
                 await self._pool.finished(self._origin, connection)
+
+
+@cache
+def _tls() -> SSLContext:
+    """One for all: to make it reads every certificate that this machine trusts."""
+    return httpx.create_ssl_context(trust_env=False)
 
 
 def _now() -> float:
