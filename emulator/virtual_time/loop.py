@@ -122,7 +122,12 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         scheduled_soon = len(ready)
         if scheduled_soon - self._attributed > 1:  # scheduled while no callback ran: from outside, one source
             self._runs.append((self._attributed, scheduled_soon))
-        if not ready or (self._scheduled and self._scheduled[0].when() <= self._now):
+        scheduled = self._scheduled
+        if (
+            not ready
+            or (scheduled and scheduled[0].when() <= self._now)
+            or self._timer_cancelled_count > _CANCELLED_TIMERS_TO_SWEEP
+        ):
             self._release_due_timers()
 
         todo = list(ready)
