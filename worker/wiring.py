@@ -16,6 +16,7 @@ import grpc
 from google.cloud.firestore import AsyncClient
 
 from worker.clock import Clock
+from worker.domain.hold_room import ROOM_BYTES
 from worker.domain.lane import Debounce
 from worker.domain.pacing import Cap
 from worker.domain.session_wants import News
@@ -113,6 +114,7 @@ def assemble(
     random: Random,
     queries: grpc.Channel | None = None,
     on_conversation: OnConversation = nobody_listens,
+    hold_room_bytes: int = ROOM_BYTES,
 ) -> System:
     gateway = Gateway(client, queries=queries, jitter=random.random)
     messages, lanes = MessageStore(gateway), LaneStore(gateway)
@@ -146,7 +148,9 @@ def assemble(
     runs = RunStore(gateway)
     summary = Summary(runs, messages, accounts, lanes, clock)
     handlers: dict[str, Handler] = {
-        OUTBOX: OutboxHandler(Outbox(messages, accounts, providers, settings, clock, random, shared, on_dry, hot)),
+        OUTBOX: OutboxHandler(
+            Outbox(messages, accounts, providers, settings, clock, random, shared, on_dry, hot, hold_room_bytes)
+        ),
         SESSION: SessionHandler(hot, providers, clock),
         INBOUND: InboundHandler(quiet, on_conversation),
         REMINDER: ReminderHandler(runs, waker, clock),

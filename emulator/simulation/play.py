@@ -39,6 +39,7 @@ class Play:
             functions=scenario.functions,
             draw_skew=self._skew,
             on_conversation=self._conversation,
+            hold_room_bytes=scenario.hold_room_bytes,
         )
         self._gateway = self.world.client.system.gateway
         self.rested = False

@@ -95,6 +95,7 @@ def trace(scenario: Scenario, truth: Truth) -> Iterator[str]:
     """Line by line what happened, shortest form."""
     settings = scenario.settings.model_dump(exclude_defaults=True)
     yield f"troubles: {', '.join(sorted(scenario.troubles))}; {scenario.workers} workers; settings {settings}"
+    yield f"room for holds: {scenario.hold_room_bytes} bytes"
     for spec in (*scenario.accounts, *scenario.reminders):
         yield f"{spec}"
     lines: list[tuple[datetime, str]] = [(at, f"-- {words}") for at, words in truth.notes]

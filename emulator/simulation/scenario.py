@@ -16,6 +16,7 @@ from emulator.providers.faults import Faults
 from emulator.simulation.network import Luck
 from emulator.simulation.operators import Act, draw_operators
 from emulator.simulation.reminders import ReminderSpec, draw_reminders
+from worker.domain.hold_room import ROOM_BYTES
 from worker.settings import Settings
 
 PROVIDERS = ("simulated", "simulated-idempotent", "simulated-mute")
@@ -94,6 +95,7 @@ class Scenario:
     troubles: frozenset[str] = field(default_factory=frozenset)
     reminders: tuple[ReminderSpec, ...] = ()
     operators: tuple[Act, ...] = ()
+    hold_room_bytes: int = ROOM_BYTES
     start: datetime = START
 
 
@@ -129,8 +131,16 @@ def draw(seed: int) -> Scenario:
         troubles=troubles,
         reminders=() if fan_out is None else fan_out.reminders,
         operators=draw_operators(seed, lasts),
+        hold_room_bytes=draw_hold_room(seed),
         start=START if fan_out is None else fan_out.start,
     )
+
+
+def draw_hold_room(seed: int) -> int:
+    """From a sequence of its own, as operators are. In one world of four a lane has room for the hold of one thread, or
+    for those of three: it is crowded as soon as something is tried again, or in flight beside others."""
+    random = Random(f"room {seed}")
+    return random.choice((110, 250)) if random.random() < 1 / 4 else ROOM_BYTES
 
 
 def _settings(random: Random) -> Settings:

@@ -35,6 +35,7 @@ from emulator.simulation.processes import Process, ProcessDied, gate_tasks
 from emulator.simulation.truth import Truth
 from emulator.tasks.emulator import TasksEmulator
 from emulator.virtual_time import VirtualClock, VirtualTimeLoop
+from worker.domain.hold_room import ROOM_BYTES
 from worker.domain.message import OutboxMessage
 from worker.domain.outcome import Outcome, Sent
 from worker.errors import StoreUnavailable
@@ -80,6 +81,7 @@ class World:
         draw_skew: Callable[[], timedelta] = timedelta,
         on_conversation: OnConversation = nobody_listens,
         shelf: Shelf | None = None,
+        hold_room_bytes: int = ROOM_BYTES,
     ) -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualTimeLoop), "the world runs on virtual time"
@@ -93,6 +95,7 @@ class World:
         self.draw_skew = draw_skew
         self._on_conversation = on_conversation
         self._shelf = shelf
+        self._hold_room_bytes = hold_room_bytes
         self._names = 0
         self.firestore = FirestoreEmulator(
             clock=self.clock,
@@ -168,6 +171,7 @@ class World:
             clock=clock,
             random=random,
             on_conversation=self._on_conversation,
+            hold_room_bytes=self._hold_room_bytes,
         )
         return Machine(process, system, clock)
 

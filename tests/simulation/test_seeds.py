@@ -12,6 +12,9 @@ import pytest
 
 from emulator.simulation.command import replay
 from emulator.simulation.run import Report, Result, run_seed, run_seeds
+from emulator.simulation.scenario import draw
+from worker.domain.hold_room import ROOM_BYTES, HoldRoom
+from worker.domain.message import OutboxMessage
 
 SEEDS = int(os.environ.get("OUTBOX_SIM_SEEDS", "200"))
 
@@ -49,6 +52,28 @@ def test_the_worlds_are_as_hostile_as_they_should_be(report: Report) -> None:
 def test_a_world_that_broke_an_invariant_once_breaks_none(seed: int) -> None:
     result = run_seed(seed)
     assert not result.breaches, told([result])
+
+
+def test_in_some_worlds_lanes_are_without_room_for_what_their_messages_may_leave(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    small = [seed for seed in range(SEEDS) if draw(seed).hold_room_bytes < ROOM_BYTES]
+    assert len(small) > SEEDS / 8
+    refused: list[str] = []
+    take = HoldRoom.take
+
+    def told(self: HoldRoom, message: OutboxMessage) -> bool:
+        is_enough = take(self, message)
+        if not is_enough:
+            refused.append(message.request_id)
+        return is_enough
+
+    monkeypatch.setattr(HoldRoom, "take", told)
+    for seed in small:
+        assert not run_seed(seed).breaches
+        if refused:
+            return
+    pytest.fail("no lane was ever crowded")
 
 
 def test_a_seed_gives_the_same_run_again() -> None:

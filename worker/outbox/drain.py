@@ -18,7 +18,7 @@ from worker.domain.account import Account, InvalidAccount
 from worker.domain.attempt import ParkAccount, Verdict
 from worker.domain.claim import Plan, lane_after_claims, plan
 from worker.domain.deadline import lateness
-from worker.domain.hold_room import HoldRoom
+from worker.domain.hold_room import ROOM_BYTES, HoldRoom
 from worker.domain.lane import NO_DEBOUNCE, Debounce, Lane, Later, More, Nothing, ThreadHold, Work
 from worker.domain.message import OutboxMessage
 from worker.domain.order import named_by_elapsed
@@ -71,6 +71,8 @@ class Outbox:
     shared: SharedLimit | None
     on_dry: OnDry
     hot: HotSet
+    hold_room_bytes: int = ROOM_BYTES
+    """For the holds of a lane."""
 
 
 class OutboxHandler:
@@ -217,13 +219,14 @@ class Drain:
         return planned if allowed is own else self._planned(allowed, now)
 
     def _planned(self, allowed: Allowance, now: datetime) -> Plan:
+        room = HoldRoom(self._session.lane.holds, self._in_flight, room_bytes=self._outbox.hold_room_bytes)
         return plan(
             self._candidates.in_order(),
             lane=self._lane(),
             account=self._account,
             in_flight=self._in_flight.keys(),
             allowed=allowed,
-            room=HoldRoom(self._session.lane.holds, self._in_flight),
+            room=room,
             now=now,
         )
 
