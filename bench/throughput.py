@@ -8,19 +8,19 @@ than twice ours on Google's emulator. The other ratios are for information.
 Method. One account without a pace, 50 sends at a time, each message to another recipient; the provider is a stub that
 accepts everything after 5 ms. Every run begins with the same backlog, in a project of its own, and is checked in the
 end: each message was handed to the provider once, and is stored as sent. Our worker writes both of a message's
-documents. Beside it, on a server of the same kind: polling (every 500 ms a query for at most 50 documents; for one
-after the other a claim in a transaction, the send, an update of each of the two documents); a locked batch (one query
-for all that is due, all marked in batches, 50 sends at a time, outcomes saved 50 by 50; one document a message, no
-lease); a function a write (Firebase's extension for email: each write of a document calls a function, which moves it on
-in a transaction; 50 calls at a time, one document a message, no start of a function and no event in the time). Polling
-and functions take only the first few hundred of the backlog, because they are slow; pauses between polls count. And the
-ceiling: the very commits of one of our own drains, made 8 at a time as fast as the server takes them, with no query, no
-provider and no precondition. The others' is not ours: our emulator keeps an index for each kind of query that it was
-ever asked, and each of our writes would pay for theirs. All use the real client library on one connection, and one
-process besides the server's. Runs alternate: each round has one of every kind, after a round that is thrown away. Rates
-are medians; a ratio is the median of the rounds' own ratios, so that what else the machine does falls on both sides of
-it. Reads, writes and calls are counted in the client's channel as Firestore bills them; processor time is that of the
-client's process and of the server's.
+documents. Beside it, on another server of the same kind: polling (every 500 ms a query for at most 50 documents; for
+one after the other a claim in a transaction, the send, an update of each of the two documents); a locked batch (one
+query for all that is due, all marked in batches, 50 sends at a time, outcomes saved 50 by 50; one document a message,
+no lease); a function a write (Firebase's extension for email: each write of a document calls a function, which moves it
+on in a transaction; 50 calls at a time, one document a message, no start of a function and no event in the time).
+Polling and functions take only the first few hundred of the backlog, because they are slow; pauses between polls count.
+And the ceiling: the very commits of one of our own drains, made 8 at a time as fast as the server takes them, with no
+query, no provider and no precondition. (Another server, because our emulator keeps an index for each kind of query that
+it was ever asked, and each of our writes would pay for theirs.) All use the real client library on one connection, and
+one process besides the server's. Runs alternate: each round has one of every kind, after a round that is thrown away.
+Rates are medians; a ratio is the median of the rounds' own ratios, so that what else the machine does falls on both
+sides of it. Reads, writes and calls are counted in the client's channel as Firestore bills them; processor time is that
+of the client's process and of the server's.
 """
 
 from __future__ import annotations
