@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
@@ -257,11 +258,18 @@ ODD_DAYS = [
 
 
 def watched(zone: ZoneInfo, begins: datetime, ends: datetime, matches: Callable[[datetime], bool]) -> list[datetime]:
-    """A time that the clock shows counts when it is first shown; one that it jumps over, as if it had not jumped."""
+    meant = {when for wall, when in on_the_wall(zone, begins, ends).items() if matches(wall)}
+    return sorted(when for when in meant if begins < when <= ends)
+
+
+@cache
+def on_the_wall(zone: ZoneInfo, begins: datetime, ends: datetime) -> dict[datetime, datetime]:
+    """Each time on the wall, and when it is. One that the clock shows counts when it is first shown; one that it jumps
+    over, as if it had not jumped."""
     first: dict[datetime, datetime] = {}
+    jumped: dict[datetime, datetime] = {}
     at = begins - 2 * DAY
     offset = at.astimezone(zone).utcoffset()
-    jumped: dict[datetime, datetime] = {}
     previous: datetime | None = None
     while at < ends + 2 * DAY:
         wall = at.astimezone(zone).replace(tzinfo=None)
@@ -273,8 +281,7 @@ def watched(zone: ZoneInfo, begins: datetime, ends: datetime, matches: Callable[
         first.setdefault(wall, at)
         previous, offset = wall, at.astimezone(zone).utcoffset()
         at += MINUTE
-    meant = {when for wall, when in (jumped | first).items() if matches(wall)}
-    return sorted(when for when in meant if begins < when <= ends)
+    return jumped | first
 
 
 minutes = st.lists(st.integers(0, 59), min_size=1, max_size=4, unique=True)
