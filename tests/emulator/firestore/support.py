@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -60,8 +60,8 @@ def commit(engine: Engine, *writes: Proto) -> Committed:
     return engine.store(engine.draft([check_write(write, DATABASE) for write in writes]))
 
 
-def put(engine: Engine, path: str, data: Mapping[str, Plain]) -> Committed:
-    return commit(engine, set_(name(path), data))
+def put(engine: Engine, path: str, data: Mapping[str, Plain], mask: Iterable[str] | None = None) -> Committed:
+    return commit(engine, set_(name(path), data, mask=mask))
 
 
 def drop(engine: Engine, path: str) -> Committed:

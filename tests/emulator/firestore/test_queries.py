@@ -26,8 +26,10 @@ def hold_to_the_definition(engine: Engine, rng: Random, chapters: int = 3) -> Co
         for path, data in chance.commit(rng, most=len(chance.PATHS)):
             if data is None:
                 drop(engine, path)
-            else:
+            elif rng.random() < 0.5:
                 put(engine, path, data)
+            else:  # into what is there, some fields only, and the rest of it stays
+                put(engine, path, data, mask=rng.sample(chance.FIELDS, rng.randint(1, 3)))
         asked += [one for _ in range(6) if (one := asked_of(rng)) is not None]
         stored = everything(engine)
         for question in asked:
