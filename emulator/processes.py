@@ -15,8 +15,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import SystemRandom
 
-READY_SECONDS = 30.0
-STOP_SECONDS = 12.0
+READY_SECONDS = 120.0
+"""Ends the wait for a process that hangs while it starts. A loaded machine takes a fraction of it."""
+STOP_SECONDS = 60.0
+"""Grace period between SIGTERM and SIGKILL. A process that is not stuck ends within seconds."""
 
 # Asks for SIGTERM at its parent's death, and becomes the program. Between fork and exec that is unsafe with threads.
 _DIES_WITH_US = """

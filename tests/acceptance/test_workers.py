@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 
 from tests.acceptance.world import World
-
-STOP_SECONDS = 10.0
 
 
 async def test_g_three_workers_share_the_accounts_and_send_everything_once(world: World) -> None:
@@ -40,12 +37,10 @@ async def test_a_worker_that_is_told_to_stop_finishes_what_is_in_flight_and_star
     accounts = [await world.account(concurrency=3) for _ in range(2)]
     await world.faults({"latencyMs": 1000})
     for account_id in accounts:
-        await world.send_many(account_id, 8, threads=8)
+        await world.send_many(account_id, 24, threads=8)
     await world.calls_reach(4, *accounts)
 
-    before = time.monotonic()
     code = await world.worker.stop()
-    seconds = time.monotonic() - before
     try:
         found = await world.outbox_of(*accounts)
         calls = await world.calls(*accounts)
@@ -54,7 +49,7 @@ async def test_a_worker_that_is_told_to_stop_finishes_what_is_in_flight_and_star
         await world.faults({})
         await world.worker.start()
 
-    assert (code, seconds < STOP_SECONDS) == (0, True), f"status {code} after {seconds:.1f} s"
+    assert code == 0, "it ended by itself, before its grace period did"
     by_status = Counter(one["status"] for one in found)
     assert by_status.keys() <= {"sent", "queued"}, by_status
     assert by_status["queued"] > 0, "it stopped too late to show anything"

@@ -23,12 +23,11 @@ from emulator.processes import ManagedProcess
 from emulator.providers.simulator import DEFAULT_SECRET
 from emulator.providers.webhooks import SIGNATURE_HEADER, signed
 from tests.acceptance.balancer import Balancer
+from tests.patience import PATIENCE_SECONDS
 
 T = TypeVar("T")
 Fields = dict[str, Any]
 
-PATIENCE_SECONDS = 45.0
-"""Never waited out unless the test fails."""
 LOOK_SECONDS = 0.1
 IN_WAITING = frozenset({"queued", "sending", "uncertain"})
 IN_DOUBT = frozenset({"uncertain"})
@@ -69,7 +68,7 @@ class World:
         self.balancer = balancer
         self.client = client
         self._listening = listening
-        self._http = httpx.AsyncClient(trust_env=False, timeout=30)
+        self._http = httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS)
 
     async def __aenter__(self) -> World:
         return self

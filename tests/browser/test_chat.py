@@ -18,6 +18,7 @@ from emulator.dev import DevStack
 from tests.browser.conftest import told
 from tests.client import node
 from tests.client.node import Results, names_in, names_without_rules
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = node.FILE_TIMEOUT
 
@@ -54,7 +55,7 @@ def test_the_page_maps_the_version_of_the_sdk_that_is_installed() -> None:
 
 def test_the_pages_server_gives_nothing_but_the_page(stack: DevStack) -> None:
     for path in ("/outbox.py", "/demo/../outbox.py", "/sdk/firebase-auth.js", "/sdk/../package.json", "/package.json"):
-        answer = httpx.get(f"{stack.page_url}{path}", trust_env=False)
+        answer = httpx.get(f"{stack.page_url}{path}", trust_env=False, timeout=PATIENCE_SECONDS)
         assert answer.status_code == 404, path
 
 

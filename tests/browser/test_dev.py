@@ -12,15 +12,16 @@ import pytest
 from emulator import chat_page
 from tests.cli.support import FREE_PORTS, dev, outbox
 from tests.client.node import require_node
+from tests.patience import PATIENCE_SECONDS
 
 
 def test_the_page_is_there_and_its_accounts_are_made() -> None:
     require_node()
     with dev(*FREE_PORTS) as stack:
         page = stack.addresses["page"]
-        answer = httpx.get(page, trust_env=False, follow_redirects=True)
+        answer = httpx.get(page, trust_env=False, timeout=PATIENCE_SECONDS, follow_redirects=True)
         assert (answer.status_code, answer.url.path) == (200, "/demo/")
-        config = httpx.get(f"{page}/config.json", trust_env=False).json()
+        config = httpx.get(f"{page}/config.json", trust_env=False, timeout=PATIENCE_SECONDS).json()
         sent = stack.send(config["accounts"][0]["id"])
         stack.becomes(sent, "sent")
         children = stack.children()

@@ -157,7 +157,7 @@ export class Chat {
   /** Its id, once it is shown in this state. */
   async becomes(text, state) {
     const entry = this.page.locator(`#messages li[data-state="${state}"]`).filter({ hasText: text });
-    await entry.waitFor({ timeout: 30_000 });
+    await entry.waitFor({ timeout: 120_000 });
     return entry.getAttribute('data-id');
   }
 

@@ -34,6 +34,7 @@ from tests.chaos.link import Link
 from tests.chaos.parts import Part
 from tests.chaos.plan import WORKERS
 from tests.chaos.tempo import Tempo
+from tests.patience import PATIENCE_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRESTORE_VARIABLE = "FIRESTORE_EMULATOR_HOST"
@@ -158,7 +159,7 @@ class ChaosStack:
 
     async def _register_trigger(self) -> None:
         url = f"http://{self.links['us>firestore'].address}/emulator/v1/projects/{PROJECT}/eventarcTrigger"
-        async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
+        async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as http:
             answer = await http.post(url, params={"eventarcTriggerId": OUTBOX_TRIGGER}, json=TRIGGER)
             answer.raise_for_status()
 
@@ -177,12 +178,12 @@ class ChaosStack:
     # --- the provider
 
     async def order_faults(self, faults: dict[str, Any]) -> None:
-        async with httpx.AsyncClient(base_url=self.provider_url, trust_env=False, timeout=30) as http:
+        async with httpx.AsyncClient(base_url=self.provider_url, trust_env=False, timeout=PATIENCE_SECONDS) as http:
             (await http.put("/_sim/faults", json=faults)).raise_for_status()
 
     async def calls(self) -> list[dict[str, Any]]:
         """All that the provider has seen, oldest first."""
-        async with httpx.AsyncClient(base_url=self.provider_url, trust_env=False, timeout=60) as http:
+        async with httpx.AsyncClient(base_url=self.provider_url, trust_env=False, timeout=PATIENCE_SECONDS) as http:
             found: list[dict[str, Any]] = (await http.get("/_sim/calls")).raise_for_status().json()
             return found
 
@@ -192,7 +193,7 @@ class ChaosStack:
         return frozenset(call["request_id"] for call in calls if call["accepted"])
 
     async def webhooks_pending(self) -> int:
-        async with httpx.AsyncClient(base_url=self.provider_url, trust_env=False, timeout=30) as http:
+        async with httpx.AsyncClient(base_url=self.provider_url, trust_env=False, timeout=PATIENCE_SECONDS) as http:
             return int((await http.get("/_sim/health")).raise_for_status().json()["webhooksPending"])
 
     # --- Firestore

@@ -9,8 +9,6 @@ import tempfile
 from pathlib import Path
 from random import SystemRandom
 
-import pytest
-
 from tests.chaos.plan import OTHERS, Manner
 from tests.chaos.report import figures
 from tests.chaos.run import Options, run
@@ -24,7 +22,6 @@ EVERY_KIND = {
 }
 
 
-@pytest.mark.timeout(300)
 async def test_under_kills_pauses_cuts_and_wrong_clocks_nothing_is_lost_repeated_or_misordered() -> None:
     """A new plan each time, but for CI, where all that changes is what the processes make of it.
 

@@ -10,9 +10,7 @@ import pytest
 
 from tests.chaos.link import HOST, Link
 from tests.chaos.plan import Manner
-
-PATIENCE_SECONDS = 10.0
-"""Never waited out unless the test fails."""
+from tests.patience import PATIENCE_SECONDS
 
 
 class Upstream:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from bench.overload import figures, measure
 
 
-@pytest.mark.timeout(240)
 async def test_an_overloaded_stack_stays_up_loses_nothing_and_drains_when_the_flood_is_over(tmp_path: Path) -> None:
     result = await measure(tmp_path, seconds=1.5, times=3, backlog=160, sample_seconds=0.25)
     told = json.dumps(figures(result), indent=2)

@@ -21,13 +21,12 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud import firestore
 from typer.testing import CliRunner
 
+from tests.patience import PATIENCE_SECONDS
 from worker.cli import app
 
 T = TypeVar("T")
 
 COMMAND = Path(sys.executable).parent / "outbox"
-PATIENCE_SECONDS = 45.0
-"""Never waited out unless the test fails."""
 LOOK_SECONDS = 0.1
 PORTS = ("firestore", "tasks", "functions", "worker", "provider")
 FREE_PORTS = tuple(f"--{name}-port=0" for name in (*PORTS, "page"))
@@ -132,7 +131,9 @@ class Stack:
         return until(lambda: self.status(request_id), lambda fields: fields["status"] == status, status)
 
     def faults(self, **faults: Any) -> None:
-        httpx.put(f"{self.addresses['provider']}/_sim/faults", json=faults, trust_env=False).raise_for_status()
+        httpx.put(
+            f"{self.addresses['provider']}/_sim/faults", json=faults, trust_env=False, timeout=PATIENCE_SECONDS
+        ).raise_for_status()
 
     def calls(self, account_id: str) -> list[str]:
         answer = httpx.get(

@@ -18,6 +18,7 @@ from google.cloud import firestore
 from typer.testing import CliRunner
 
 from tests.cli.support import Said, Stack, until
+from tests.patience import PATIENCE_SECONDS
 from tests.providers.secret_manager import PROJECT, SecretManager, secret_manager
 from worker.cli import app
 
@@ -168,7 +169,7 @@ def test_credentials_that_do_not_work_store_nothing(accounts: Accounts, file: Pa
     account_id = new_id()
     order = {"credentials": "revoked"}
     url = f"{accounts.stack.addresses['provider']}/_sim/accounts/{account_id}"
-    httpx.put(url, json=order, trust_env=False).raise_for_status()
+    httpx.put(url, json=order, trust_env=False, timeout=PATIENCE_SECONDS).raise_for_status()
     said = accounts.add(account_id, provider="whatsapp_cloud", typed=META)
     assert (said.code, said.out) == (1, "")
     assert said.err.startswith("outbox: the credentials do not work, and nothing was stored: ")

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.cli.support import PATIENCE_SECONDS, Stack, process, until
+from tests.cli.support import Stack, process, until
+from tests.patience import PATIENCE_SECONDS
 
 HOUR = "--delay-seconds=3600"
 
@@ -299,7 +300,7 @@ def test_audit_finds_nothing_wrong_after_all_this(stack: Stack) -> None:
 
 def test_demo_ends_by_itself_with_nothing_lost_and_nothing_twice() -> None:
     with process("demo", "--messages", "60", "--accounts", "3", "--json") as running:
-        out, _ = running.communicate(timeout=100)
+        out, _ = running.communicate(timeout=PATIENCE_SECONDS)
     assert running.returncode == 0, out
     summary = json.loads(out)
     assert (summary["messages"], summary["sent"], summary["read"]) == (60, 60, 60)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import signal
-import time
 from pathlib import Path
 
 import httpx
 
 from tests.cli.support import FREE_PORTS, PORTS, Stack, are_gone, dev, until
+from tests.patience import PATIENCE_SECONDS
 
 ADDRESS = r"127\.0\.0\.1:\d+"
 READY = (
@@ -21,9 +21,7 @@ READY = (
 def ended_cleanly(stack: Stack, number: signal.Signals) -> None:
     children = stack.children()
     assert len(children) >= 4, "the parts are processes"
-    before = time.monotonic()
     assert stack.ended_by(number) == 0
-    assert time.monotonic() - before < 20
     assert are_gone(children)
 
 
@@ -40,14 +38,14 @@ def test_what_was_queued_before_a_restart_is_sent_after_it(tmp_path: Path) -> No
     with dev(*FREE_PORTS, data) as stack:
         assert re.fullmatch(READY, stack.line)
         for name in ("functions", "worker"):
-            health = httpx.get(f"{stack.addresses[name]}/healthz", trust_env=False)
+            health = httpx.get(f"{stack.addresses[name]}/healthz", trust_env=False, timeout=PATIENCE_SECONDS)
             assert (health.status_code, health.text) == (200, "ok")
         account_id, paused = stack.account(), stack.account()
         sent = stack.send(account_id)
         stack.becomes(sent, "sent")
         assert stack("pause", paused).code == 0
         waiting = stack.send(paused)
-        later = stack.send(account_id, "--delay-seconds=6")
+        later = stack.send(account_id, "--delay-seconds=20")
         assert stack.status(later)["status"] == "queued"
         ports = [f"--{name}-port={stack.ports[name]}" for name in PORTS]
         ended_cleanly(stack, signal.SIGINT)

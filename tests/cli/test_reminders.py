@@ -18,8 +18,9 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud import firestore
 from typer.testing import CliRunner
 
-from tests.cli.support import COMMAND, PATIENCE_SECONDS, Said, Stack, outbox, process, until
+from tests.cli.support import COMMAND, Said, Stack, outbox, process, until
 from tests.functions.firebase import unsigned_token
+from tests.patience import PATIENCE_SECONDS
 from worker.cli import app
 
 ALL_DAY = ("--window", "0-24", "--timezone", "UTC")
@@ -56,7 +57,7 @@ def becomes(stack: Stack, run_id: str, status: str) -> dict[str, Any]:
 def reached(stack: Stack, account_id: str) -> Counter[str]:
     """How often the provider accepted each recipient."""
     url = f"{stack.addresses['provider']}/_sim/calls"
-    calls = httpx.get(url, params={"accountId": account_id}, trust_env=False).json()
+    calls = httpx.get(url, params={"accountId": account_id}, trust_env=False, timeout=PATIENCE_SECONDS).json()
     return Counter(call["to"] for call in calls if call["accepted"])
 
 
@@ -133,7 +134,9 @@ def test_an_app_adds_a_reminder_over_http_and_looks_at_its_run(stack: Stack) -> 
         "schedule": {"type": "once", "at": datetime.now(UTC).isoformat()},
     }
     headers = {"authorization": f"Bearer {unsigned_token('ann')}"}
-    with httpx.Client(base_url=stack.addresses["functions"], headers=headers, trust_env=False, timeout=30) as app:
+    with httpx.Client(
+        base_url=stack.addresses["functions"], headers=headers, trust_env=False, timeout=PATIENCE_SECONDS
+    ) as app:
         first, second = app.post("/v1/reminders", json=body), app.post("/v1/reminders", json=body)
         assert (first.status_code, second.status_code) == (201, 200), (first.text, second.text)
         run_id = run_of(stack, account_id)

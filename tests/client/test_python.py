@@ -14,7 +14,8 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud import firestore
 
 from client import outbox
-from tests.conformance.backends import PATIENCE_SECONDS, Backend
+from tests.conformance.backends import Backend
+from tests.patience import PATIENCE_SECONDS
 from worker.domain.message import OutboxMessage
 from worker.domain.validation import parse_message
 from worker.outbox.enqueue import NewMessage, batch

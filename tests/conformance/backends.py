@@ -45,13 +45,12 @@ from tests.conformance.wire import (
     shown,
     stamp,
 )
+from tests.patience import PATIENCE_SECONDS
 
 SERVICE = "/google.firestore.v1.Firestore/"
 OWNER = (("authorization", "Bearer owner"),)
 """Past the security rules, as the server-side clients are."""
 CHANNEL_OPTIONS = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))
-PATIENCE_SECONDS = 20.0
-"""How long a test waits for what must come. It is never waited out unless the test fails."""
 
 
 class Refused(Exception):

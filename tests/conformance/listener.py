@@ -15,8 +15,9 @@ from typing import Any
 
 from google.protobuf import wrappers_pb2
 
-from tests.conformance.backends import PATIENCE_SECONDS, Backend, Conversation, Refused
+from tests.conformance.backends import Backend, Conversation, Refused
 from tests.conformance.wire import REQUESTS, Plain, Proto, Stamp, fields_of, stamp
+from tests.patience import PATIENCE_SECONDS
 
 NO_CHANGE, ADD, REMOVE, CURRENT, RESET = range(5)
 View = dict[str, dict[str, Plain]]

@@ -15,7 +15,8 @@ from google.cloud import firestore
 from google.cloud.firestore_v1.base_query import FieldFilter, Or
 from google.cloud.firestore_v1.vector import Vector
 
-from tests.conformance.backends import PATIENCE_SECONDS, Backend
+from tests.conformance.backends import Backend
+from tests.patience import PATIENCE_SECONDS
 
 # --- the asynchronous client
 

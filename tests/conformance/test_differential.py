@@ -25,7 +25,7 @@ from tests.conformance.universe import cases
 CASES = int(os.environ.get("OUTBOX_DIFFERENTIAL_CASES", "300"))
 
 
-@pytest.mark.timeout(120 + CASES)
+@pytest.mark.timeout(600 + 3 * CASES)
 @settings(
     max_examples=CASES,
     deadline=None,

@@ -32,7 +32,7 @@ examples = settings(
 )
 
 
-@pytest.mark.timeout(120 + CASES)
+@pytest.mark.timeout(600 + 3 * CASES)
 @examples
 @given(watch=watches)
 async def test_a_watched_query_always_shows_what_the_query_finds(backend: Backend, watch: Watch) -> None:
@@ -96,7 +96,7 @@ streams = st.builds(
 LAST = Stream(missed=(), heard=(), patience=10_000, taken_up_by="token")
 
 
-@pytest.mark.timeout(120 + 2 * CASES)
+@pytest.mark.timeout(600 + 6 * CASES)
 @settings(examples, max_examples=CASES * 2)
 @given(watched=st.sampled_from(list(QUERIES)), opened=st.lists(streams, min_size=3, max_size=5))
 async def test_a_client_whose_stream_breaks_again_and_again_ends_with_what_the_query_finds(

@@ -12,6 +12,7 @@ import pytest_asyncio
 from tests.conformance.backends import Backend
 from tests.conformance.channel import Channel, Numbered, is_noop
 from tests.conformance.wire import query, set_
+from tests.patience import PATIENCE_SECONDS
 
 NOT_KEPT = httpx.Limits(max_keepalive_connections=0)
 """Google's emulator closes a connection after some of its answers, and does not say so in them."""
@@ -20,7 +21,7 @@ Open = Callable[[str], Channel]
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def channel(socket_backend: Backend) -> AsyncIterator[Open]:
-    async with httpx.AsyncClient(trust_env=False, timeout=60, limits=NOT_KEPT) as http:
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS, limits=NOT_KEPT) as http:
         yield lambda method: Channel(http, socket_backend.address, method, socket_backend.database)
 
 
@@ -37,7 +38,7 @@ def writing(backend: Backend, path: str, number: int, **more: Any) -> dict[str, 
 async def until(answers: AsyncIterator[Numbered], good: Callable[[Any], bool]) -> list[Numbered]:
     """What is said up to there, but for that which only keeps the connection alive."""
     said: list[Numbered] = []
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         async for number, words in answers:
             if not is_noop(words):
                 said.append((number, words))
@@ -112,7 +113,7 @@ async def test_a_back_channel_for_a_client_that_gets_no_pieces_ends_with_its_fir
     [(_, [opened])] = await writer.poll()
     assert opened["streamToken"]
     await writer.send(writing(socket_backend, "c/1", 1))
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not (said := [words for _, words in await writer.poll() if not is_noop(words)]):
             pass
     assert len(said[0][0]["writeResults"]) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from tests.patience import PATIENCE_SECONDS
 from worker.lane.slots import Slots
 
 
@@ -48,7 +49,7 @@ async def test_a_lane_that_comes_back_goes_before_those_that_have_not_begun() ->
     for lane in (second, third, fourth):
         for told in (lane.rests, lane.returns, lane.ends):
             told.set()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await asyncio.gather(*(lane.task for lane in (first, second, third, fourth)))
     assert slots.waiting == 0
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE_SECONDS
+
 ROOT = Path(__file__).parents[2]
 PROJECT = "chat-project"
 NUMBER = "123456789012"
@@ -83,7 +85,7 @@ def run(script: str, *arguments: str, where: Path, exists: bool, **environment: 
         },
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -114,7 +116,7 @@ def installed_gcloud() -> tuple[str, str]:
         pytest.skip("gcloud is not installed: its own parser did not judge the deployment's commands and files")
     form = "value(basic.python_location,installation.sdk_root)"
     done = subprocess.run(
-        ["gcloud", "info", f"--format={form}"], capture_output=True, text=True, timeout=60, check=True
+        ["gcloud", "info", f"--format={form}"], capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=True
     )
     python, root = done.stdout.split()
     return python, root
@@ -128,7 +130,7 @@ def ask_gcloud(questions: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         input=json.dumps(questions),
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr

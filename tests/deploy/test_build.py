@@ -23,6 +23,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.deploy.support import ROOT, ask_gcloud, run
+from tests.patience import PATIENCE_SECONDS
 
 BUILT_IN = {"PROJECT_ID", "PROJECT_NUMBER", "BUILD_ID"}
 """Substitutions that Cloud Build has for every build, also for one that a person submits."""
@@ -165,11 +166,11 @@ def test_the_images_command_serves_on_the_port_it_is_given_and_stops_when_asked(
         ready = process.stdout.readline()
         assert ready.startswith("ready  http://127.0.0.1:"), log.read_text()[-2000:]
         address = ready.split()[1]
-        assert httpx.get(f"{address}/healthz", trust_env=False).text == "ok"
-        assert httpx.post(f"{address}/tasks/sweep", trust_env=False).status_code == 401
+        assert httpx.get(f"{address}/healthz", trust_env=False, timeout=PATIENCE_SECONDS).text == "ok"
+        assert httpx.post(f"{address}/tasks/sweep", trust_env=False, timeout=PATIENCE_SECONDS).status_code == 401
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 0, log.read_text()[-2000:]
     lines = log.read_text().splitlines()
     imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in lines if "|" in line}

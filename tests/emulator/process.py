@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.patience import PATIENCE_SECONDS
+
 COMMAND = Path(sys.executable).parent / "outbox"
-PATIENCE_SECONDS = 30.0
-"""Never waited out unless the test fails."""
 
 
 @dataclass

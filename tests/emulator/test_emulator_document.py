@@ -15,8 +15,8 @@ import pytest
 
 from emulator.pytest_plugin import RunningEmulator, serving
 from tests.client.node import require_node
+from tests.patience import PATIENCE_SECONDS
 
-pytestmark = pytest.mark.timeout(240)
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs/emulator.md").read_text(encoding="utf-8")
 
@@ -51,7 +51,7 @@ def said_by(command: list[str], host: str, cwd: Path) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=200,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stdout

@@ -29,6 +29,7 @@ from emulator.official import (
     find_installed,
     process,
 )
+from tests.patience import PATIENCE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 HERE = {name: value for name, value in os.environ.items() if name != official.HOST_VARIABLE}
@@ -248,7 +249,7 @@ def emulator(installed: Installed, functions: Functions) -> Iterator[OfficialEmu
 def http(emulator: OfficialEmulator) -> Iterator[httpx.Client]:
     emulator.load_rules(ALLOW)
     emulator.clear()
-    with httpx.Client(base_url=f"http://{emulator.host}", trust_env=False) as client:
+    with httpx.Client(base_url=f"http://{emulator.host}", trust_env=False, timeout=PATIENCE_SECONDS) as client:
         yield client
 
 
@@ -259,7 +260,7 @@ def create(http: httpx.Client, name: str) -> None:
 
 def answers(host: str) -> bool:
     try:
-        return httpx.get(f"http://{host}/", trust_env=False).text.strip() == "Ok"
+        return httpx.get(f"http://{host}/", trust_env=False, timeout=PATIENCE_SECONDS).text.strip() == "Ok"
     except httpx.ConnectError:
         return False
 
@@ -294,7 +295,7 @@ def test_a_registered_trigger_sends_an_event_for_a_new_document(
 ) -> None:
     emulator.register_trigger("on-created", document="outbox/{id}")
     create(http, "one")
-    path, headers, body = functions.received.get(timeout=30)
+    path, headers, body = functions.received.get(timeout=PATIENCE_SECONDS)
     assert path == "/functions/projects/demo-outbox/triggers/on-created"
     assert headers["ce-type"] == "google.cloud.firestore.document.v1.created"
     assert headers["ce-document"] == "outbox/one"
@@ -328,7 +329,9 @@ def test_rules_given_at_the_start_are_enforced_and_stopping_ends_the_process(
     rules.write_text(DENY)
     with OfficialEmulator.start(rules=rules, environ=HERE) as emulator:
         url = f"http://{emulator.host}{DOCUMENTS}/outbox/one"
-        response = httpx.get(url, headers={"content-type": "application/json"}, trust_env=False)
+        response = httpx.get(
+            url, headers={"content-type": "application/json"}, trust_env=False, timeout=PATIENCE_SECONDS
+        )
         assert response.status_code == 403
         connection = connect(emulator.host)
     wait_for_the_end(connection)
@@ -380,7 +383,7 @@ def test_waiting_ends_when_the_emulator_does(installed: Installed) -> None:
 
 def connect(host: str) -> socket.socket:
     name, port = host.split(":")
-    return socket.create_connection((name, int(port)), timeout=60)
+    return socket.create_connection((name, int(port)), timeout=PATIENCE_SECONDS)
 
 
 def wait_for_the_end(connection: socket.socket) -> None:

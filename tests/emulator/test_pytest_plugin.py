@@ -9,13 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from emulator import pytest_plugin
-
-pytestmark = pytest.mark.timeout(240)
-PATIENCE_SECONDS = 200.0
-"""Never waited out unless the test fails. Each test starts two or three processes, on a machine that may be busy."""
+from tests.patience import PATIENCE_SECONDS
 
 CODE = """
 from google.cloud import firestore

@@ -34,12 +34,12 @@ from emulator.functions_host import OUTBOX_TRIGGER
 from tests.endtoend.senders import TEXT, Story
 from tests.endtoend.stack import TappedStack
 from tests.endtoend.tap import Exchange
+from tests.patience import PATIENCE_SECONDS
 from worker.providers import interakt, signed_webhook, simulated, waha, whatsapp_cloud
 
 T = TypeVar("T")
 Fields = dict[str, Any]
 
-PATIENCE_SECONDS = 30.0
 LOOK_SECONDS = 0.01
 CLAIMS = "outbox_queue_age_seconds_count"
 """The worker counts each claim there."""
@@ -102,7 +102,7 @@ class Times:
 
 
 async def claims_counted(stack: TappedStack) -> int:
-    async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as http:
         text = (await http.get(f"http://127.0.0.1:{stack.ports['worker']}/metrics")).raise_for_status().text
     return sum(int(float(line.rpartition(" ")[2])) for line in text.splitlines() if line.startswith(CLAIMS))
 
@@ -119,7 +119,7 @@ async def collect(stack: TappedStack, db: firestore.AsyncClient, story: Story, *
 
     await _until(lambda: bool(tasks()) and all(one.status for one in tasks()), "the end of the worker's task")
     await _until(lambda: sum(one.status is not None for one in webhooks()) >= RECEIPTS, "the webhooks")
-    async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as http:
         recorded = await http.get(f"{stack.provider_url}/_sim/calls", params={"accountId": account_id})
         certificates = await http.get(f"http://{stack.tasks}/oidc/certs")
     return Traces(

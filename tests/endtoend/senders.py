@@ -17,10 +17,9 @@ from google.cloud import firestore
 from client import outbox
 from emulator.dev import PROJECT, DevStack
 from tests.client import node
+from tests.patience import PATIENCE_SECONDS
 
 SCRIPT = Path(__file__).parent / "send.mjs"
-PATIENCE_SECONDS = 60.0
-"""Never waited out unless the test fails."""
 TEXT = "Your table is ready."
 
 

@@ -18,9 +18,10 @@ from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpc
 from emulator.dev import QUEUE
 from emulator.tasks.oidc import TokenIssuer
 from tests.endtoend.conftest import World
-from tests.endtoend.evidence import LOOK_SECONDS, PATIENCE_SECONDS, Traces, check, claims_counted, collect
+from tests.endtoend.evidence import LOOK_SECONDS, Traces, check, claims_counted, collect
 from tests.endtoend.senders import Story, by_python
 from tests.endtoend.stack import TappedStack
+from tests.patience import PATIENCE_SECONDS
 
 RECIPIENTS = {
     "simulated": "+491511234567",

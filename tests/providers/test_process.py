@@ -18,6 +18,7 @@ import pytest
 
 from emulator.providers.record import Record
 from emulator.providers.simulator import ProviderSimulator
+from tests.patience import PATIENCE_SECONDS
 from tests.providers.support import LIMIT, START, message, providers_at
 from worker.domain.outcome import Sent, Unknown
 from worker.providers.registry import Received
@@ -89,7 +90,7 @@ async def test_the_record_outlives_a_kill_and_keys_are_still_known(tmp_path: Pat
     async with (
         listening([]) as (template, heard),
         running("--data", data, "--webhook", template) as (process, url),
-        httpx.AsyncClient(base_url=url, trust_env=False) as control,
+        httpx.AsyncClient(base_url=url, trust_env=False, timeout=PATIENCE_SECONDS) as control,
     ):
         adapters = providers_at(url)
         await control.put("/_sim/faults", json={"receiptLossRate": 1})
@@ -100,7 +101,10 @@ async def test_the_record_outlives_a_kill_and_keys_are_still_known(tmp_path: Pat
         process.kill()
         assert isinstance(await sending, Unknown)
         await adapters.close()
-    async with running("--data", data) as (process, url), httpx.AsyncClient(base_url=url, trust_env=False) as control:
+    async with (
+        running("--data", data) as (process, url),
+        httpx.AsyncClient(base_url=url, trust_env=False, timeout=PATIENCE_SECONDS) as control,
+    ):
         adapters = providers_at(url)
         await adapters.send("simulated-idempotent", message("request-1"), limit=LIMIT)
         calls: list[dict[str, Any]] = (await control.get("/_sim/calls")).json()
@@ -130,7 +134,7 @@ async def test_sigterm_ends_it_cleanly_even_while_a_call_hangs() -> None:
     async with (
         listening([]) as (template, heard),
         running("--webhook", template) as (process, url),
-        httpx.AsyncClient(base_url=url, trust_env=False) as control,
+        httpx.AsyncClient(base_url=url, trust_env=False, timeout=PATIENCE_SECONDS) as control,
     ):
         await control.put("/_sim/faults", json={"hangRate": 1})
         adapters = providers_at(url)
@@ -169,5 +173,5 @@ async def test_it_can_be_embedded_started_and_stopped_twice_on_one_port() -> Non
     await first.stop()
     async with ProviderSimulator() as second:
         await second.start(port=port)
-        async with httpx.AsyncClient(base_url=second.url, trust_env=False) as control:
+        async with httpx.AsyncClient(base_url=second.url, trust_env=False, timeout=PATIENCE_SECONDS) as control:
             assert (await control.get("/_sim/health")).json()["status"] == "ok"

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.patience import PATIENCE_SECONDS
 from tests.providers.secret_manager import PROJECT, SecretManager, secret_manager
 from tests.providers.support import LIMIT, message
 from worker.domain.outcome import AuthFailed
@@ -77,7 +78,7 @@ async def test_an_accounts_secret_is_found_and_kept_for_five_minutes(setting: Se
 async def test_many_who_ask_at_once_are_one_question(setting: Setting) -> None:
     setting.google.answers.clear()
     asking = [asyncio.create_task(setting.token()) for _ in range(50)]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not setting.google.asked:  # noqa: ASYNC110 - the server has no signal for a question
             await asyncio.sleep(0.01)
         setting.google.answers.set()
@@ -88,7 +89,7 @@ async def test_many_who_ask_at_once_are_one_question(setting: Setting) -> None:
 async def test_one_who_gives_up_does_not_end_the_question_of_the_others(setting: Setting) -> None:
     setting.google.answers.clear()
     first, second = asyncio.create_task(setting.token()), asyncio.create_task(setting.token())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not setting.google.asked:  # noqa: ASYNC110 - the server has no signal for a question
             await asyncio.sleep(0.01)
     first.cancel()
@@ -195,7 +196,7 @@ async def test_a_secret_manager_that_says_nothing_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr(ours, "ANSWER_SECONDS", 0.2)
     setting.google.answers.clear()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         with pytest.raises(CredentialsUnavailable, match="does not answer"):
             await setting.token()
 
@@ -212,7 +213,7 @@ async def test_a_short_outage_is_bridged(setting: Setting) -> None:
     setting.google.refuses = grpc.StatusCode.UNAVAILABLE
     setting.google.answers.clear()
     asking = asyncio.create_task(setting.token())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not setting.google.asked:  # noqa: ASYNC110 - the server has no signal for a question
             await asyncio.sleep(0.01)
         setting.google.answers.set()

@@ -10,6 +10,7 @@ import httpx
 from google.api_core.exceptions import PermissionDenied
 
 from tests.conformance.backends import Place
+from tests.patience import PATIENCE_SECONDS
 from tests.rules.actions import Case
 from tests.rules.people import People, api_on
 from tests.rules.scene import Scene
@@ -58,7 +59,7 @@ class GuardedProject:
         return True
 
     async def _http(self, method: str, what: str, body: dict[str, Any] | None) -> Any:
-        async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
+        async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as http:
             answer = await http.request(
                 method, f"{self._admin}:{what}", json=body, headers={"content-type": "application/json"}
             )

@@ -9,7 +9,6 @@ from tests.rules.guarded import RULES, GuardedProject
 from tests.rules.test_rules import CASES
 
 
-@pytest.mark.timeout(600)  # alone, it has to try all cases by itself
 async def test_every_condition_has_been_true_and_false(
     guarded: GuardedProject, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 
-PATIENCE_SECONDS = 30.0
-"""Never waited out unless the test fails."""
+from tests.patience import PATIENCE_SECONDS
 
 
 class Views:

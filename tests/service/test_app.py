@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE_SECONDS
 from tests.service import support
 from tests.service.support import Certificates, Service, now
 from worker.domain.lane import Lane, acquire, wake
@@ -199,7 +200,7 @@ async def test_a_lane_lost_to_another_worker_is_counted(service: Service) -> Non
     await woken(service)
     service.provider.core.faults = service.provider.core.faults.model_copy(update={"latencyMs": 300})
     running = asyncio.create_task(service.post("/tasks/lane", LANE))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not service.called:  # noqa: ASYNC110 - the provider tells nobody that it was called
             await asyncio.sleep(0.01)
     stored = await service.system.lanes.read(lane_of("shop"))

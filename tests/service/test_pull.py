@@ -9,6 +9,7 @@ from datetime import timedelta
 
 import pytest
 
+from tests.patience import PATIENCE_SECONDS
 from tests.service import support
 from tests.service.support import Certificates, Service, now
 from worker.domain.lane import Acquired, Lane, acquire
@@ -16,8 +17,6 @@ from worker.errors import StoreUnavailable
 from worker.outbox.trigger import lane_of
 from worker.serve import pull
 from worker.store.lanes import LaneRef, StoredLane
-
-PATIENCE_SECONDS = 20.0
 
 
 @pytest.fixture

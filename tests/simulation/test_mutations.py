@@ -227,7 +227,7 @@ BROKE_LAST_TIME = {
 """The first world that did. It is tried before the others, to save their time."""
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("mutation", MUTATIONS)
 def test_the_simulation_finds(mutation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     patch, expected = MUTATIONS[mutation]

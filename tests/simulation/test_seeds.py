@@ -13,15 +13,14 @@ import pytest
 from emulator.simulation.command import replay
 from emulator.simulation.run import Report, Result, run_seed, run_seeds
 from emulator.simulation.scenario import draw
+from tests.patience import PATIENCE_SECONDS
 from worker.domain.hold_room import ROOM_BYTES, HoldRoom
 from worker.domain.message import OutboxMessage
 
 SEEDS = int(os.environ.get("OUTBOX_SIM_SEEDS", "200"))
 
 
-PATIENCE_SECONDS = 20.0
-
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = pytest.mark.timeout(3600)
 
 
 def told(failures: list[Result]) -> str:

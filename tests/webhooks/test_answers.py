@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from datetime import timedelta
 
 import pytest
 
+from tests.patience import PATIENCE_SECONDS
 from tests.webhooks import support
 from tests.webhooks.support import ACCOUNT, Hooks, counted, inbound, now, receipt
 from worker.inbound import webhook
@@ -153,9 +153,7 @@ async def test_receipts_are_handed_on_when_firestore_takes_too_long(monkeypatch:
     async with support.hooks(monkeypatch, webhook_seconds=0.05) as hooks:
         await hooks.sent(["request-1"])
         hooks.wire.hangs = True
-        started = time.monotonic()
         assert await hooks.tell(receipt("request-1", "read")) == 200
-        assert time.monotonic() - started < 5
         hooks.wire.hangs = False
         await hooks.run_tasks()
         assert await hooks.statuses() == {"request-1": "read"}
@@ -194,7 +192,7 @@ async def test_a_provider_does_not_wait_for_ever_for_an_inbound_message(
 ) -> None:
     monkeypatch.setattr(webhook, "LONGEST", timedelta(seconds=0.05))
     hooks.wire.hangs = True
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         assert await hooks.tell(inbound()) == 503
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from random import Random
 
-import pytest
-
 from bench.floods import STATES, flood, plan
 from emulator.dev import DevSettings, DevStack
 
@@ -13,7 +11,6 @@ RECEIPTS = 300
 QUICKLY = {"OUTBOX_LOG_LEVEL": "WARNING", "OUTBOX_RECEIPT_RETRY_SECONDS": "1,1,2,4,60"}
 
 
-@pytest.mark.timeout(300)
 async def test_a_flood_of_shuffled_and_doubled_receipts_leaves_every_message_as_the_furthest_of_them_says() -> None:
     planned = plan(RECEIPTS, Random(3))
     assert {message.state for message in planned.messages} == set(STATES)

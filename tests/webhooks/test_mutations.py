@@ -66,7 +66,7 @@ async def test_genuine_bodies_are_taken(hooks: Hooks, name: str) -> None:
     assert "sent" not in (await hooks.statuses())["request-1"]
 
 
-@pytest.mark.timeout(120 + BODIES)
+@pytest.mark.timeout(600 + BODIES)
 @pytest.mark.parametrize("name", NAMES)
 @_as_often
 @given(data=st.data())
@@ -78,7 +78,7 @@ async def test_a_signed_body_is_taken_whatever_is_in_it(hooks: Hooks, name: str,
     await hooks.run_tasks()
 
 
-@pytest.mark.timeout(120 + BODIES)
+@pytest.mark.timeout(600 + BODIES)
 @pytest.mark.parametrize("name", NAMES)
 @_as_often
 @given(data=st.data())

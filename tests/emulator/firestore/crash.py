@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
 
-from tests.conformance.backends import PATIENCE_SECONDS, Backend, Refused
+from tests.conformance.backends import Backend, Refused
 from tests.conformance.wire import Plain, Proto, Stamp, all_of, delete, query, set_, stamp, where
+from tests.patience import PATIENCE_SECONDS
 
 Data = Mapping[str, Plain]
 State = Data | None

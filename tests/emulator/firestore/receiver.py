@@ -11,6 +11,7 @@ from typing import Any
 from google.events.cloud import firestore as firestore_events
 
 from tests.conformance.wire import Plain, fields_of
+from tests.patience import PATIENCE_SECONDS
 
 _Data: Any = firestore_events.DocumentEventData.pb()
 
@@ -55,7 +56,7 @@ class Receiver:
     _more: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def until(self, enough: Callable[[list[Event]], bool]) -> list[Event]:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not enough(self.events):
                 self._more.clear()
                 await self._more.wait()

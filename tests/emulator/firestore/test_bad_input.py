@@ -42,6 +42,7 @@ from tests.conformance.wire import (
 from tests.emulator.firestore import fuzz
 from tests.emulator.firestore.support import START, examples
 from tests.emulator.firestore.world import World, in_virtual_time
+from tests.patience import PATIENCE_SECONDS
 
 OUR_FAULT = {"INTERNAL", "UNKNOWN"}
 
@@ -50,7 +51,7 @@ async def status_of(channel: aio.Channel, method: str, data: bytes) -> str:
     """The status that raw bytes are answered with."""
     path = SERVICE + method
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             if method in CONVERSATIONS:
                 call = channel.stream_stream(path)()
                 # A call may have ended before all of it was written: what counts is the status it ended with.

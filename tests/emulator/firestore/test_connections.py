@@ -17,6 +17,7 @@ from emulator.rpc.frames import PREFACE
 from emulator.rpc.server import PortTaken, Server
 from tests.conformance.backends import Backend, Place
 from tests.conformance.wire import query
+from tests.patience import PATIENCE_SECONDS
 
 PREFACE = PREFACE + b".0\r\n\r\nSM\r\n\r\n"
 
@@ -35,7 +36,7 @@ class Served:
             writer.write(data)
             if then_half_close:
                 writer.write_eof()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 return await reader.read()
         except ConnectionResetError:
             return b""
@@ -46,13 +47,13 @@ class Served:
         return self.server.connections
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not condition():  # noqa: ASYNC110 - the kernel tells the other side when it does
                 await asyncio.sleep(0.001)
 
     async def answers(self) -> bool:
         await self.backend.seed({"c/1": {"a": 1}})
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as client:
             health = await client.get(f"http://{self.server.address}/")
         return await self.backend.paths(query("c")) == ["c/1"] and health.status_code == 200
 
@@ -136,14 +137,16 @@ async def test_a_preface_in_small_pieces_is_still_grpc(served: Served) -> None:
         writer.write(PREFACE[place : place + 1])
         await writer.drain()
     writer.write(b"\x00\x00\x00\x04\x00\x00\x00\x00\x00")  # an empty SETTINGS frame
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         header = await reader.readexactly(9)
     assert header[3] == 4, "the server answers with its own SETTINGS"
     writer.close()
 
 
 async def test_http_and_grpc_answer_on_one_port(served: Served) -> None:
-    async with httpx.AsyncClient(base_url=f"http://{served.server.address}", trust_env=False) as client:
+    async with httpx.AsyncClient(
+        base_url=f"http://{served.server.address}", trust_env=False, timeout=PATIENCE_SECONDS
+    ) as client:
         assert (await client.get("/")).text == "Ok\n"
         assert (await client.get("/nowhere")).status_code == 404
         cleared = await client.delete(f"/emulator/v1/projects/{served.backend.project}/databases/(default)/documents")

@@ -30,6 +30,7 @@ from tests.emulator.firestore.receiver import Event, receiving
 from tests.emulator.firestore.support import by_scanning, everything, parsed, paths, put
 from tests.emulator.firestore.test_events import definition
 from tests.emulator.process import emulator_process
+from tests.patience import PATIENCE_SECONDS
 
 ROUNDS = int(os.environ.get("OUTBOX_CRASH_ROUNDS", "4"))
 CLIENTS = 4
@@ -47,7 +48,7 @@ async def connected(address: str) -> AsyncIterator[Backend]:
 # --- kill -9 at random moments
 
 
-@pytest.mark.timeout(60 + ROUNDS * 15)
+@pytest.mark.timeout(600 + ROUNDS * 30)
 async def test_every_acknowledged_write_is_there_however_often_the_server_is_killed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -62,7 +63,7 @@ async def test_every_acknowledged_write_is_there_however_often_the_server_is_kil
                 working = [asyncio.create_task(client.work(one)) for client, one in zip(clients, backends, strict=True)]
                 await until_acknowledged(tally, before + rng.randrange(1, 150))
                 await server.kill()
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(PATIENCE_SECONDS):
                     await asyncio.gather(*working)
             assert tally.acknowledged > before
     async with emulator_process("--data", str(tmp_path)) as server, connected(server.firestore) as backend:
@@ -83,7 +84,7 @@ async def connected_clients(address: str) -> AsyncIterator[list[Backend]]:
 
 async def until_acknowledged(tally: Tally, count: int) -> None:
     """The moment depends on progress and not on a clock: the same on a slow machine."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while tally.acknowledged < count:
             tally.progress.clear()
             await tally.progress.wait()
@@ -171,7 +172,7 @@ async def test_an_event_that_was_not_taken_when_the_server_was_killed_is_sent_ag
 
         receiver.answer = hang
         async with emulator_process(*options) as server, connected(server.firestore) as backend:
-            async with httpx.AsyncClient(trust_env=False) as client:
+            async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as client:
                 url = f"http://{server.firestore}/emulator/v1/projects/{PROJECT}/eventarcTrigger?eventarcTriggerId=t"
                 answer = await client.post(url, json=definition("created", "outbox/{id}"))
             assert answer.status_code == 200

@@ -22,6 +22,7 @@ from tests.conformance.wire import delete, set_
 from tests.emulator.firestore.receiver import Event, receiving
 from tests.emulator.firestore.support import START
 from tests.emulator.firestore.world import World
+from tests.patience import PATIENCE_SECONDS
 
 FUNCTIONS = "functions.test:8081"
 
@@ -364,7 +365,7 @@ async def serving(functions: str) -> AsyncIterator[tuple[Backend, httpx.AsyncCli
     server = await Server.start(emulator.service, http=emulator.http_app)
     async with (
         aio.insecure_channel(server.address) as channel,
-        httpx.AsyncClient(base_url=f"http://{server.address}", trust_env=False) as client,
+        httpx.AsyncClient(base_url=f"http://{server.address}", trust_env=False, timeout=PATIENCE_SECONDS) as client,
     ):
         yield Backend(Place("grpc", channel, server.address), project="p"), client
     await server.stop(grace_seconds=0)

@@ -37,11 +37,11 @@ from tests.conformance.backends import SERVICE, Backend, Place, Refused
 from tests.conformance.wire import REQUESTS, query, set_
 from tests.emulator.firestore import fuzz
 from tests.emulator.firestore.support import FACTOR
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 GET = SERVICE + "GetDocument"
-PATIENCE_SECONDS = 10.0
 
 
 @dataclass

@@ -14,9 +14,9 @@ from google.cloud import firestore
 
 from emulator.firestore.emulator import FirestoreEmulator
 from emulator.rpc.server import Server
-from tests.conformance.backends import PATIENCE_SECONDS
 from tests.conformance.wire import delete, set_
 from tests.emulator.firestore.support import commit, name
+from tests.patience import PATIENCE_SECONDS
 
 
 @asynccontextmanager

@@ -16,18 +16,19 @@ from google.protobuf import json_format
 from emulator.firestore import rest
 from emulator.firestore.rest_messages import HTTP_STATUS
 from emulator.firestore.rest_routes import BINDINGS
-from tests.conformance.backends import PATIENCE_SECONDS, Place
+from tests.conformance.backends import Place
 from tests.conformance.wire import document, query, where
 from tests.emulator.firestore import chance
 from tests.emulator.firestore.rest_stories import STORIES, commit, run
 from tests.emulator.firestore.rest_story import Ask, Teller
+from tests.patience import PATIENCE_SECONDS
 
 on_one_loop = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
 async def http() -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(trust_env=False, timeout=3 * PATIENCE_SECONDS) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as client:
         yield client
 
 

@@ -14,8 +14,9 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from tests.conformance.backends import PATIENCE_SECONDS, Place
+from tests.conformance.backends import Place
 from tests.emulator.firestore.rest_story import Ask, Teller
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -28,7 +29,7 @@ OPEN = "service cloud.firestore { match /databases/{d}/documents { match /{x=**}
 async def http() -> AsyncIterator[httpx.AsyncClient]:
     """No connection is used twice: Google's emulator closes one after some of its answers, without saying so."""
     not_kept = httpx.Limits(max_keepalive_connections=0)
-    async with httpx.AsyncClient(trust_env=False, timeout=3 * PATIENCE_SECONDS, limits=not_kept) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS, limits=not_kept) as client:
         yield client
 
 

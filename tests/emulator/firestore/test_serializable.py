@@ -38,7 +38,7 @@ async def connections(concurrency: Concurrency) -> AsyncIterator[list[Place]]:
         yield [await stack.enter_async_context(connection(server.address)) for _ in range(CLIENTS)]
 
 
-@pytest.mark.timeout(120 + 20 * RUNS)
+@pytest.mark.timeout(600 + 60 * RUNS)
 @pytest.mark.parametrize(
     ("database", "asked"),
     [(PESSIMISTIC, ()), (OPTIMISTIC, ()), (PESSIMISTIC, (PESSIMISTIC, OPTIMISTIC))],

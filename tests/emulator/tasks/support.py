@@ -20,6 +20,7 @@ from emulator import virtual_time
 from emulator.outgoing import Answered, HttpCall
 from emulator.rpc.inprocess import InProcessChannel
 from emulator.tasks.emulator import TasksEmulator
+from tests.patience import PATIENCE_SECONDS
 
 LOCATION = "projects/demo-outbox/locations/europe-west1"
 QUEUE = f"{LOCATION}/queues/lanes"
@@ -67,7 +68,7 @@ class Worker:
     _clients: set[asyncio.StreamWriter] = field(default_factory=set)
 
     async def until(self, enough: Callable[[list[Heard]], bool]) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not enough(self.heard):
                 self._more.clear()
                 await self._more.wait()

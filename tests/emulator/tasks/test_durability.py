@@ -21,6 +21,7 @@ from emulator.processes import free_port
 from emulator.tasks.emulator import DATABASE_FILE, TasksEmulator
 from tests.emulator.tasks import serve
 from tests.emulator.tasks.support import LOCATION, QUEUE, START, Worker, World, client_over, http_task, worker
+from tests.patience import PATIENCE_SECONDS
 
 ROUNDS = int(os.environ.get("OUTBOX_CRASH_ROUNDS", "3"))
 CLIENTS = 4
@@ -125,7 +126,7 @@ async def launched(data: Path, port: int) -> asyncio.subprocess.Process:
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert process.stdout is not None
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         assert await process.stdout.readline() == b"ready\n"
     return process
 
@@ -142,7 +143,7 @@ class Acknowledged:
         self._more.set()
 
     async def until(self, count: int) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while len(self.names) < count:
                 self._more.clear()
                 await self._more.wait()
@@ -181,7 +182,7 @@ async def one_round(
     await channel.close()
 
 
-@pytest.mark.timeout(60 + ROUNDS * 10)
+@pytest.mark.timeout(600 + ROUNDS * 30)
 async def test_every_acknowledged_task_is_dispatched_whenever_the_server_is_killed(tmp_path: Path) -> None:
     rng = random.Random(20300101)
     port = free_port()
@@ -192,7 +193,7 @@ async def test_every_acknowledged_task_is_dispatched_whenever_the_server_is_kill
             await one_round(tmp_path, port, it, f"r{number}", rng, acknowledged)
         process = await launched(tmp_path, port)
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 await it.until(lambda heard: acknowledged.names <= {one.task for one in heard})
         finally:
             process.kill()

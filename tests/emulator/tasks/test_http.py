@@ -18,6 +18,7 @@ from grpc import aio
 from emulator.rpc.server import Server
 from emulator.tasks.emulator import KEY_FILE, TasksEmulator
 from tests.emulator.tasks.support import LOCATION, QUEUE, client_over, http_task, worker
+from tests.patience import PATIENCE_SECONDS
 
 ACCOUNT = "outbox@demo-outbox.iam.gserviceaccount.com"
 
@@ -93,7 +94,7 @@ async def test_a_worker_can_verify_the_token_with_the_certificates_it_fetches() 
         task.http_request.oidc_token = OidcToken(service_account_email=ACCOUNT, audience="https://worker")
         await client.create_task(parent=QUEUE, task=task)
         await it.until(lambda heard: len(heard) == 2)
-        async with httpx.AsyncClient(trust_env=False) as http:
+        async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as http:
             discovery = (await http.get(f"{url}/.well-known/openid-configuration")).json()
             keys = jwt.PyJWKSet.from_dict((await http.get(discovery["jwks_uri"])).json())
     audiences = {"default": f"{it.url}/tasks/lane", "chosen": "https://worker"}
@@ -119,7 +120,7 @@ async def test_an_oauth_token_is_attached_too() -> None:
 async def test_the_signing_key_outlives_a_restart_and_only_its_owner_reads_it(tmp_path: Path) -> None:
     keys = []
     for _ in range(2):
-        async with served(tmp_path) as (_, url), httpx.AsyncClient(trust_env=False) as http:
+        async with served(tmp_path) as (_, url), httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as http:
             keys.append((await http.get(f"{url}/oidc/certs")).json())
     assert keys[0] == keys[1]
     assert (tmp_path / KEY_FILE).stat().st_mode & 0o777 == 0o600
@@ -127,7 +128,7 @@ async def test_the_signing_key_outlives_a_restart_and_only_its_owner_reads_it(tm
 
 
 async def test_the_reset_clears_tasks_and_names_and_restores_the_queues() -> None:
-    async with served() as (client, url), httpx.AsyncClient(trust_env=False) as http:
+    async with served() as (client, url), httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as http:
         await client.pause_queue(name=QUEUE)
         await client.create_queue(parent=LOCATION, queue=Queue(name=f"{LOCATION}/queues/extra"))
         await client.create_task(parent=QUEUE, task=http_task(name="t"))
@@ -138,7 +139,7 @@ async def test_the_reset_clears_tasks_and_names_and_restores_the_queues() -> Non
 
 
 async def test_health_answers_and_unknown_paths_are_404() -> None:
-    async with served() as (_, url), httpx.AsyncClient(trust_env=False) as http:
+    async with served() as (_, url), httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as http:
         assert json.loads((await http.get(f"{url}/healthz")).text) == {"status": "ok"}
         assert (await http.get(f"{url}/nothing")).status_code == 404
         assert (await http.get(f"{url}/emulator/v1/reset")).status_code == 405

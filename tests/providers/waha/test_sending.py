@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from emulator.providers.simulator import ProviderSimulator
+from tests.patience import PATIENCE_SECONDS
 from tests.providers.support import LIMIT, START, message, text
 from tests.providers.waha.support import (
     FILES,
@@ -75,7 +76,7 @@ async def link() -> AsyncIterator[Link]:
     async with ProviderSimulator(random=Random(1)) as simulator:
         await simulator.start()
         adapters = providers_with(f"{simulator.url}/waha")
-        async with httpx.AsyncClient(base_url=simulator.url, trust_env=False) as control:
+        async with httpx.AsyncClient(base_url=simulator.url, trust_env=False, timeout=PATIENCE_SECONDS) as control:
             yield Link(simulator, adapters, control)
         await adapters.close()
 

@@ -21,6 +21,7 @@ from emulator.firestore.emulator import FirestoreEmulator
 from emulator.outgoing import Answered, HttpCall
 from emulator.providers.simulator import DEFAULT_SECRET, ProviderSimulator
 from emulator.rpc.inprocess import InProcessChannel
+from tests.patience import PATIENCE_SECONDS
 from tests.providers.support import LIMIT, NO_JITTER, WEBHOOK
 from worker.clock import system_clock
 from worker.domain.message import MediaPart, OutboxMessage
@@ -193,7 +194,7 @@ async def office(directory: Path, **options: Any) -> AsyncIterator[Office]:
             clock=system_clock,
             random=random,
         )
-        async with httpx.AsyncClient(base_url=simulator.url, trust_env=False) as control:
+        async with httpx.AsyncClient(base_url=simulator.url, trust_env=False, timeout=PATIENCE_SECONDS) as control:
             it = Office(simulator, registry, system, shelf, seen, control, **options)
             holder.append(it)
             yield it
