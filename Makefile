@@ -40,9 +40,15 @@ check: $(READY) ## lint, types, import direction
 	$(BIN)/mypy
 	$(BIN)/pytest -q tests/architecture
 
-# A few processes; a stack's tests stay together, and the longest begin first (tests/conftest.py).
-test: $(READY) $(NODE_READY) ## run every suite this machine can run, and say what was left out
-	$(BIN)/pytest -n auto --dist loadscope --no-loadscope-reorder
+# A few processes; a stack's tests stay together, and the longest begin first (tests/conftest.py). tests/tiers.py says
+# which suite is in which tier. Both end with a line that says what this machine could not run, and why.
+PYTEST := $(BIN)/pytest -n auto --dist loadscope --no-loadscope-reorder
+
+test: $(READY) $(NODE_READY) ## the fast tier: units, slices, a sample of the simulation, a browser, one end to end
+	$(PYTEST) --tier=fast
+
+test-slow: $(READY) $(NODE_READY) ## the rest: Google's emulator, kills, long simulations
+	$(PYTEST) --tier=slow
 
 sim: $(READY) ## 10,000 simulated worlds with crashes and lost messages, each checked by the auditor
 	$(BIN)/outbox sim --seeds 10000
@@ -108,4 +114,4 @@ lock: $(READY) ## pin the newest versions allowed by pyproject.toml: for develop
 	$(BIN)/pip-compile $(PIN) --upgrade --extra dev --output-file constraints.txt pyproject.toml
 	$(BIN)/pip-compile $(PIN) --constraint constraints.txt --output-file requirements.txt pyproject.toml
 
-.PHONY: help install demo dev check test sim differential serializable crash flood mutations rules-mutants bench bench-growth bench-emulator figures bench-latency bench-fanout chaos overload soak types screenshot lock
+.PHONY: help install demo dev check test test-slow sim differential serializable crash flood mutations rules-mutants bench bench-growth bench-emulator figures bench-latency bench-fanout chaos overload soak types screenshot lock

@@ -1,15 +1,14 @@
-"""Which Firestore a test runs on, and the closing lines that say what ran where and what was left out.
+"""Which tests run (`--tier`), on which Firestore, and the closing lines: what ran where, and what was left out and why.
 
 A test that takes the `backend` fixture runs once on each of our server, our in-process engine and Google's emulator.
 A machine without Google's emulator runs the other two thirds and says so; with OUTBOX_REQUIRE_ALL=1 leaving anything
-out fails the run. A machine that has it fails the run when its third did not run. In a run of several processes each
-keeps its own tally, and the one that started them adds them up.
+out fails the run. A machine that has it fails the run if tests on it were chosen and none ran. In a run of several
+processes each keeps its own tally, and the controlling process adds them up.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import AsyncIterator, Generator
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from emulator import official
 from tests.conformance import backends
 from tests.conformance.backends import PLACES, Backend, Place
 from tests.conformance.tally import Tally
+from tests.tiers import Tier, is_wholly_outside, place_of, tier_of
 
 TALLY = pytest.StashKey[Tally]()
 TALLY_OUTPUT = "tally"
@@ -54,14 +54,39 @@ SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For Google's emulator, which a test uses for seconds: Java would spend a third of its time on optimizing itself."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--tier", choices=[*Tier], help="only the tests of this tier (tests/tiers.py); without it, all")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[TALLY] = Tally()
     os.environ.setdefault("JAVA_TOOL_OPTIONS", SHORT_LIVED)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A file that is wholly in the other tier is not even imported."""
+    tier = _tier(config)
+    if tier is None or not collection_path.name.startswith("test_") or not collection_path.is_relative_to(HERE):
+        return None
+    return is_wholly_outside(collection_path.relative_to(HERE).as_posix(), tier) or None
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     items.sort(key=_rank)
+    tier = _tier(config)
+    if tier is not None:
+        homeless = sorted({item.nodeid.partition("::")[0] for item in items if tier_of(item.nodeid) is None})
+        if homeless:
+            raise pytest.UsageError(f"in no tier: {', '.join(homeless)}; add a row to tests/tiers.py")
+        config.hook.pytest_deselected(items=[item for item in items if tier_of(item.nodeid) is not tier])
+        items[:] = [item for item in items if tier_of(item.nodeid) is tier]
+    config.stash[TALLY].chose_official = any(_backend_of(item) == "official" for item in items)
+
+
+def _tier(config: pytest.Config) -> Tier | None:
+    name = config.getoption("--tier")
+    return None if name is None else Tier(name)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -84,15 +109,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 def together(nodeid: str) -> str:
     file, _, name = nodeid.partition("::")
-    directory, place = file.split("/")[1], _PLACE.search(name)
-    kind = place[1] if place else ""
+    directory, kind = file.split("/")[1], place_of(name)
     if (kind == "official" and directory not in OWN_STACKS) or file.removeprefix("tests/").startswith(GOOGLES):
         return "official"
     return f"{directory} {kind}" if directory in STACKS else file
-
-
-_PLACE = re.compile(rf"[\[-]({'|'.join(PLACES)})[-\]]")
-"""The Firestore in the name of a test that runs on several."""
 
 
 def _rank(item: pytest.Item) -> int:
@@ -173,12 +193,13 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, Any, Any]:
     verdict = tally.verdict(
         narrowed=_is_narrowed(session), official_is_installed=_official_is_installed, environ=os.environ
     )
+    tier = _tier(session.config)
     if verdict is not None and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     result = yield
     terminal = session.config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None:
-        for line in tally.closing_lines():
+        for line in tally.closing_lines(tier):
             terminal.write_line(line)
         if verdict is not None:
             terminal.write_line(verdict, red=True, bold=True)
@@ -196,7 +217,11 @@ def _backend_of(item: pytest.Item) -> str | None:
 def _is_narrowed(session: pytest.Session) -> bool:
     option = session.config.option
     return bool(
-        option.keyword or option.markexpr or session.shouldstop or any("::" in path for path in session.config.args)
+        option.keyword
+        or option.markexpr
+        or option.collectonly
+        or session.shouldstop
+        or any("::" in path for path in session.config.args)
     )
 
 

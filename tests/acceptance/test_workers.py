@@ -35,7 +35,7 @@ async def test_a_worker_that_pulls_needs_no_task_to_reach_it(world: World) -> No
 
 async def test_a_worker_that_is_told_to_stop_finishes_what_is_in_flight_and_starts_nothing_more(world: World) -> None:
     accounts = [await world.account(concurrency=3) for _ in range(2)]
-    await world.faults({"latencyMs": 1000})
+    await world.faults({"latencyMs": 500})
     for account_id in accounts:
         await world.send_many(account_id, 24, threads=8)
     await world.calls_reach(4, *accounts)

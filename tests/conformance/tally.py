@@ -1,7 +1,8 @@
-"""What a run has done, the closing lines that say so, and the verdict on what it left out.
+"""What a run did, the closing lines that say so, and the verdict on what it left out.
 
-Leaving Google's emulator out is fine on a machine that does not have it, and is said. It is a failure on a machine that
-has it, as a suite that quietly judges itself proves nothing; and with OUTBOX_REQUIRE_ALL=1 leaving anything out is.
+Leaving Google's emulator out is fine on a machine without it, and the closing lines name it. On a machine that has it,
+a run that chose tests on it and ran none fails: a suite that judges itself proves nothing. With OUTBOX_REQUIRE_ALL=1
+leaving anything out is a failure.
 """
 
 from __future__ import annotations
@@ -11,7 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.tiers import Tier
+
 REQUIRE_ALL = "OUTBOX_REQUIRE_ALL"
+OTHER_TIER = {Tier.FAST: "make test-slow", Tier.SLOW: "make test"}
+"""The command that runs the tests outside a tier."""
 BACKENDS = ("grpc", "inprocess", "official")
 
 
@@ -21,6 +26,8 @@ class Tally:
     """Tests, by the Firestore that they ran on."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Tests, by the reason."""
+    chose_official: bool = False
+    """Whether tests on Google's emulator are among those that this run chose."""
     differential_cases: int = 0
     differential_answers: int = 0
     explained: Counter[str] = field(default_factory=Counter)
@@ -28,6 +35,7 @@ class Tally:
 
     def add(self, other: Tally) -> None:
         self.ran += other.ran
+        self.chose_official |= other.chose_official
         self.left_out += other.left_out
         self.differential_cases += other.differential_cases
         self.differential_answers += other.differential_answers
@@ -47,20 +55,21 @@ class Tally:
     def verdict(
         self, *, narrowed: bool, official_is_installed: Callable[[], bool], environ: Mapping[str, str]
     ) -> str | None:
-        """Why the run fails although its tests passed. `narrowed`: the user asked for some tests only."""
+        """Why the run fails although its tests passed; None if it does not. `narrowed`: the user named some tests."""
         if self.left_out and environ.get(REQUIRE_ALL) == "1":
             return f"FAILED: {REQUIRE_ALL}=1, and {sum(self.left_out.values())} tests were left out"
-        ours = self.ran["grpc"] or self.ran["inprocess"]
-        if ours and not self.ran["official"] and not narrowed and official_is_installed():
+        if self.chose_official and not self.ran["official"] and not narrowed and official_is_installed():
             return "FAILED: Google's emulator is on this machine, and nothing ran on it"
         return None
 
-    def closing_lines(self) -> Iterator[str]:
+    def closing_lines(self, tier: Tier | None = None) -> Iterator[str]:
         if self.differential_cases:
             yield f"differential: {self.differential_cases} cases, {self.differential_answers} answers compared"
             for reason, count in self.explained.most_common():
                 yield f"  {count} differ as the table says: {reason}"
         if self.ran:
-            ran = ", ".join(f"{kind} {self.ran[kind]}" for kind in BACKENDS)
+            yield "backends: " + ", ".join(f"{kind} {self.ran[kind]}" for kind in BACKENDS)
+        if self.ran or self.left_out or tier:
             left_out = "; ".join(f"{count} tests: {reason}" for reason, count in self.left_out.items())
-            yield f"backends: {ran}; left out: {left_out or 'nothing'}"
+            scope = f"tier {tier} (the other: {OTHER_TIER[tier]}); " if tier else ""
+            yield f"{scope}this machine could not run: {left_out or 'nothing'}"

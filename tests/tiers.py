@@ -1,0 +1,119 @@
+"""Which suite runs in which tier: the one table.
+
+    make test        fast: units, slices, a sample of the simulation, one browser path for each feature, one end to end
+    make test-slow   slow: the rest, above all what runs on Google's emulator or kills processes for minutes
+
+A row names a directory or a file below tests/, or one test of a file (`file.py::test_name`); `[backend]` behind it
+narrows the row to the tests that run on that Firestore. The most specific row decides: the longest name, and of two
+rows with one name the one with a backend. tests/architecture/test_tiers.py fails if a test file is in no row, or if a
+row names nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+
+PLACES = ("grpc", "inprocess", "official")
+"""The Firestores that a test can run on (tests/conformance/backends.py)."""
+
+
+class Tier(StrEnum):
+    FAST = "fast"
+    SLOW = "slow"
+
+
+ROWS: Mapping[str, Tier] = {
+    "acceptance": Tier.SLOW,
+    "architecture": Tier.FAST,
+    "bench": Tier.FAST,
+    "bench/test_small.py": Tier.SLOW,
+    "browser": Tier.FAST,
+    "browser/test_chat.py::test_chat": Tier.SLOW,  # on Google's emulator, with the rules on
+    "chaos": Tier.FAST,
+    "chaos/test_chaos.py": Tier.SLOW,
+    "chaos/test_overload.py": Tier.SLOW,
+    "cli": Tier.FAST,
+    "client": Tier.FAST,
+    "client[official]": Tier.SLOW,
+    "conformance": Tier.FAST,
+    "conformance/test_differential.py": Tier.SLOW,
+    "conformance[official]": Tier.SLOW,
+    "core": Tier.FAST,
+    "core[official]": Tier.SLOW,
+    "deploy": Tier.FAST,
+    "domain": Tier.FAST,
+    "emulator": Tier.FAST,
+    "emulator/firestore/test_serializable.py": Tier.SLOW,
+    "endtoend": Tier.SLOW,
+    "endtoend/test_backend.py": Tier.FAST,
+    "functions": Tier.FAST,
+    "indexes": Tier.FAST,
+    "media": Tier.FAST,
+    "media[official]": Tier.SLOW,
+    "providers": Tier.FAST,
+    "rules": Tier.FAST,
+    "runs": Tier.FAST,
+    "sdks": Tier.SLOW,
+    "service": Tier.FAST,
+    "sessions": Tier.FAST,
+    "simulation": Tier.FAST,
+    "simulation/test_mutations.py": Tier.SLOW,
+    "webhooks": Tier.FAST,
+}
+
+_ROW = re.compile(r"(?P<name>[^\[]+)(?:\[(?P<place>\w+)\])?")
+_PLACE = re.compile(rf"[\[-]({'|'.join(PLACES)})[-\]]")
+
+
+def place_of(test: str) -> str:
+    """The Firestore in the name of a test that runs on several; empty for the other tests."""
+    found = _PLACE.search(test)
+    return found[1] if found else ""
+
+
+def row_of(nodeid: str) -> str | None:
+    """The row that decides over a test, given as pytest names it; None if no row does."""
+    file, _, test = nodeid.removeprefix("tests/").partition("::")
+    place = place_of(test)
+    for name in _from_narrow_to_wide(file, test.partition("[")[0]):
+        for row in (f"{name}[{place}]", name):
+            if row in ROWS:
+                return row
+    return None
+
+
+def tier_of(nodeid: str) -> Tier | None:
+    row = row_of(nodeid)
+    return None if row is None else ROWS[row]
+
+
+def is_wholly_outside(file: str, tier: Tier) -> bool:
+    """Whether no test of this file can be in the tier, so that the file need not be imported."""
+    if tier_of(file) in (tier, None):
+        return False
+    above = set(_from_narrow_to_wide(file, ""))
+    return not any(
+        ROWS[row] is tier and (name in above or name.startswith(f"{file}::"))
+        for row, (name, place) in parsed().items()
+        if place or "::" in name
+    )
+
+
+def parsed() -> dict[str, tuple[str, str]]:
+    """Each row's name and its backend, which is empty for a row that has none."""
+    found = {}
+    for row in ROWS:
+        match = _ROW.fullmatch(row)
+        assert match is not None, row
+        found[row] = (match["name"], match["place"] or "")
+    return found
+
+
+def _from_narrow_to_wide(file: str, test: str) -> Iterator[str]:
+    if test:
+        yield f"{file}::{test}"
+    parts = file.split("/")
+    for count in range(len(parts), 0, -1):
+        yield "/".join(parts[:count])
