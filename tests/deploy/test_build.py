@@ -40,7 +40,8 @@ def build() -> dict[str, Any]:
 
 def test_the_build_tests_then_builds_then_deploys_everything(build: dict[str, Any]) -> None:
     steps = {step["id"]: step for step in build["steps"]}
-    assert list(steps) == ["test", "build", "push", "firestore", "queue", "worker", "functions", "schedule"]
+    tools = ["node", "emulator"]
+    assert list(steps) == [*tools, "test", "build", "push", "firestore", "queue", "worker", "functions", "schedule"]
 
     def before(name: str) -> set[str]:
         """Everything that a step waits for."""
@@ -49,19 +50,58 @@ def test_the_build_tests_then_builds_then_deploys_everything(build: dict[str, An
 
     for name in ("push", "firestore", "queue", "worker", "functions", "schedule"):
         assert "test" in before(name), f"{name} would go on although a test failed"
+    assert {"node", "emulator"} == before("test"), "the gate would find no Node, or no Google emulator"
     assert {"push", "firestore", "queue"} <= before("worker"), "code would meet a project that is not ready for it"
 
 
-def test_every_file_and_target_that_the_build_names_is_there(build: dict[str, Any]) -> None:
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+def test_every_file_that_the_build_names_is_there(build: dict[str, Any]) -> None:
     for step in build["steps"]:
-        if step.get("entrypoint") == "make":
-            assert set(step["args"]) <= targets
-        elif step.get("entrypoint") == "bash":
-            assert (ROOT / step["args"][0]).is_file(), step["args"][0]
+        if step.get("entrypoint") == "bash":
+            assert step["args"][0] == "-c" or (ROOT / step["args"][0]).is_file(), step["args"][0]
         else:
             assert step["name"].endswith("/docker")
     assert (ROOT / "Dockerfile").is_file()
+
+
+# --- the gate
+
+
+def calls(script: str, where: Path) -> list[str]:
+    """What a script runs, with stand-ins for make and for everything that would change this machine."""
+    where.mkdir()
+    record = where / "record"
+    for name in ("make", "apt-get", "git", "chromium"):
+        program = where / name
+        program.write_text(f'#!/bin/sh\necho "{name} $* REQUIRE_ALL=$OUTBOX_REQUIRE_ALL" >> "{record}"\n')
+        program.chmod(0o755)
+    environment = {"PATH": f"{where}:/usr/bin:/bin", "HOME": str(where), "TMPDIR": str(where)}
+    done = subprocess.run([str(ROOT / script)], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return record.read_text().splitlines()
+
+
+def test_the_gate_runs_what_ci_runs_and_leaves_nothing_out(build: dict[str, Any], tmp_path: Path) -> None:
+    in_ci = calls(".ci/run", tmp_path / "ci")
+    assert in_ci == [f"make {target} REQUIRE_ALL=1" for target in ("check", "test", "test-slow")]
+    (gate,) = (step for step in build["steps"] if step["id"] == "test")
+    assert (gate["entrypoint"], gate["args"]) == ("bash", ["deploy/gate.sh"])
+    in_the_gate = calls("deploy/gate.sh", tmp_path / "gate")
+    assert [call for call in in_the_gate if call.startswith("make ")] == in_ci
+    installed = " ".join(call for call in in_the_gate if call.startswith("apt-get install"))
+    assert {"chromium", "default-jre-headless"} <= set(installed.split())
+
+
+def test_every_target_that_ci_runs_is_there_and_a_failure_of_one_is_a_failure_of_all(tmp_path: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert {"check", "test", "test-slow"} <= targets
+    for name, body in {"make": '[ "$1" != test ] || { echo "3 failed"; exit 2; }', "chromium": ""}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\necho making $1\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "TMPDIR": str(tmp_path)}
+    done = subprocess.run([str(ROOT / ".ci/run")], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "making test-slow" not in done.stdout
+    assert done.stdout.endswith("== make test\nmaking test\n3 failed\n"), "the closing lines are the last thing to read"
 
 
 def test_the_build_uses_no_variable_that_it_does_not_have(build: dict[str, Any]) -> None:
@@ -96,7 +136,9 @@ def test_a_function_is_built_from_what_it_needs_and_nothing_else() -> None:
     assert {path.partition("/")[0] for path in of_a_function} == {"requirements.txt", "functions", "worker"}
     assert not any("__pycache__" in path for path in of_a_function)
     assert {"Dockerfile", "Makefile", "tests/deploy/test_build.py", "deploy/worker.sh"} <= of_a_build
-    assert not any(path.startswith((".git/", ".venv/", "node_modules/")) for path in of_a_build)
+    assert not any(path.startswith((".venv/", "node_modules/")) for path in of_a_build)
+    ignored = (ROOT / ".gcloudignore").read_text().splitlines()
+    assert ".git/" not in ignored, "the gate runs the previous version, which is in the history"
 
 
 def test_the_image_is_made_of_two_things() -> None:
