@@ -52,6 +52,8 @@ ROWS: Mapping[str, Tier] = {
     "indexes": Tier.FAST,
     "media": Tier.FAST,
     "media[official]": Tier.SLOW,
+    "migrations": Tier.FAST,
+    "migrations[official]": Tier.SLOW,
     "providers": Tier.FAST,
     "rules": Tier.FAST,
     "runs": Tier.FAST,
@@ -60,6 +62,7 @@ ROWS: Mapping[str, Tier] = {
     "sessions": Tier.FAST,
     "simulation": Tier.FAST,
     "simulation/test_mutations.py": Tier.SLOW,
+    "upgrade": Tier.SLOW,
     "webhooks": Tier.FAST,
 }
 

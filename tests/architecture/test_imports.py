@@ -28,6 +28,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"worker.store", "worker.wake", "worker.providers"}),
     frozenset({"worker.lane"}),
     frozenset({"worker.outbox", "worker.inbound", "worker.runs", "worker.sessions", "worker.media", "worker.audit"}),
+    frozenset({"worker.migrations"}),
     frozenset({"worker.wiring"}),
     frozenset({"functions", "worker.app", "worker.serve", "worker.cli", "emulator.simulation"}),
 )

@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from random import Random
 
 from google.api_core.exceptions import AlreadyExists, GoogleAPICallError, RetryError
@@ -72,15 +73,17 @@ class Clients:
         self._db = db
         self._random = random
         self._threads = [(account.account_id, f"+49170{n:04d}") for n in range(RECIPIENTS) for account in accounts]
+        self._numbers = count()
         self._turns: dict[tuple[str, str], asyncio.Lock] = {thread: asyncio.Lock() for thread in self._threads}
 
-    async def write(self, count: int, seconds: float) -> None:
-        """So many over so long, each at its time, whatever becomes of those before; returns when all have ended."""
+    async def write(self, messages: int, seconds: float) -> None:
+        """Writes that number of messages evenly over the time, without waiting for one before the next; returns when
+        all have ended."""
         began = time.monotonic()
         async with asyncio.TaskGroup() as writes:
-            for number, (account_id, to) in zip(range(count), self._in_turn(), strict=False):
-                await asyncio.sleep(max(0.0, began + seconds * number / count - time.monotonic()))
-                writes.create_task(self._one(f"chaos-{number:06d}", account_id, to))
+            for number, (account_id, to) in zip(range(messages), self._in_turn(), strict=False):
+                await asyncio.sleep(max(0.0, began + seconds * number / messages - time.monotonic()))
+                writes.create_task(self._one(f"chaos-{next(self._numbers):06d}", account_id, to))
 
     def _in_turn(self) -> Iterator[tuple[str, str]]:
         while True:

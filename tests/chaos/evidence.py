@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from google.cloud.firestore import AsyncClient
 
-from tests.chaos.clients import ACCOUNTS, Written
+from tests.chaos.clients import ACCOUNTS, Account, Written
 from tests.chaos.judge import Evidence
 from tests.chaos.stack import ChaosStack
 from worker.audit.auditor import audit
@@ -24,18 +24,20 @@ from worker.store.lanes import LaneStore
 
 PAGE = 300
 LOOK_SECONDS = 0.5
-ECHOING = frozenset(account.account_id for account in ACCOUNTS if account.echoes)
 LONG_AFTER = timedelta(hours=1)
 """The auditor is shown a time at which nothing could still be on its way."""
 
 
-async def at_rest(stack: ChaosStack, client: AsyncClient, say: Callable[[str], None]) -> bool:
-    """Returns when nothing is left that anybody would do; False if that did not come in time."""
+async def at_rest(
+    stack: ChaosStack, client: AsyncClient, say: Callable[[str], None], accounts: Sequence[Account] = ACCOUNTS
+) -> bool:
+    """Returns when no part has anything left to do; False if that did not come in time."""
+    echoing = frozenset(account.account_id for account in accounts if account.echoes)
     gateway = Gateway(client)
     ends, said = time.monotonic() + stack.tempo.patience_seconds, ""
     while True:
         try:
-            left = await _left(stack, gateway)
+            left = await _left(stack, gateway, echoing)
         except StoreUnavailable:
             left = "an answer from Firestore"
         if not left:
@@ -48,7 +50,7 @@ async def at_rest(stack: ChaosStack, client: AsyncClient, say: Callable[[str], N
         await asyncio.sleep(LOOK_SECONDS)
 
 
-async def _left(stack: ChaosStack, gateway: Gateway) -> str:
+async def _left(stack: ChaosStack, gateway: Gateway, echoing: frozenset[str]) -> str:
     """In words; nothing if nothing is."""
     for status in ("queued", "sending"):
         if count := await gateway.count(Find(collection=paths.OUTBOX, where=(("status", "==", status),))):
@@ -59,7 +61,7 @@ async def _left(stack: ChaosStack, gateway: Gateway) -> str:
     if pending := await stack.webhooks_pending():
         return f"{pending} webhooks"
     accepted = stack.accepted()
-    if settled := sum(one.data["accountId"] in ECHOING and one.id in accepted for one in in_doubt):
+    if settled := sum(one.data["accountId"] in echoing and one.id in accepted for one in in_doubt):
         return f"{settled} uncertain, whose receipts were taken and wait in Cloud Tasks"
     now = datetime.now(UTC)
     lanes = await LaneStore(gateway).all(limit=10_000)
@@ -68,15 +70,17 @@ async def _left(stack: ChaosStack, gateway: Gateway) -> str:
     return ""
 
 
-async def gathered(stack: ChaosStack, client: AsyncClient, written: Sequence[Written]) -> Evidence:
+async def gathered(
+    stack: ChaosStack, client: AsyncClient, written: Sequence[Written], accounts: Sequence[Account] = ACCOUNTS
+) -> Evidence:
     gateway = Gateway(client)
     settings = Settings()
-    accounts = AccountStore(gateway, per_minute=settings.per_minute, concurrency=settings.send_concurrency)
-    findings = await audit(gateway, accounts, now=datetime.now(UTC) + LONG_AFTER)
+    store = AccountStore(gateway, per_minute=settings.per_minute, concurrency=settings.send_concurrency)
+    findings = await audit(gateway, store, now=datetime.now(UTC) + LONG_AFTER)
     outbox = {one.id: one.data async for one in _all(gateway, Find(collection=paths.OUTBOX))}
     shown = {one.id: one.data async for one in _all(gateway, Find(collection=paths.MESSAGES, group=True))}
     return Evidence(
-        accounts={account.account_id: account for account in ACCOUNTS},
+        accounts={account.account_id: account for account in accounts},
         written=written,
         outbox=outbox,
         shown=shown,

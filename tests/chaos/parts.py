@@ -47,6 +47,10 @@ class Part:
         assert self._process is not None, "it was not started"
         return self._process.pid
 
+    def give(self, environment: Mapping[str, str]) -> None:
+        """The environment of the next start."""
+        self._environment = environment
+
     async def start(self) -> float:
         """How many seconds it took until it answered."""
         began = time.monotonic()

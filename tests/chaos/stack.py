@@ -14,7 +14,7 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import grpc
 import httpx
@@ -66,7 +66,7 @@ class ChaosStack:
     def provider_url(self) -> str:
         return f"http://{self.links['us>provider'].address}"
 
-    async def __aenter__(self) -> ChaosStack:
+    async def __aenter__(self) -> Self:
         (self.directory / "logs").mkdir(parents=True, exist_ok=True)
         try:
             for link in self.links.values():
@@ -76,7 +76,7 @@ class ChaosStack:
             for worker in WORKERS:
                 self.clock_file(worker).write_text("0", encoding="ascii")
             await asyncio.gather(*(part.start() for part in self.parts.values()))
-            self.balancer.backends = [self.links[f"tasks>{worker}"].port for worker in WORKERS]
+            self.spread_tasks()
             await self._register_trigger()
             scheduler = asyncio.create_task(self._sweep())
             self._exit.callback(scheduler.cancel)
@@ -105,6 +105,11 @@ class ChaosStack:
     def log_file(self, part: str) -> Path:
         return self.directory / "logs" / f"{part}.log"
 
+    def spread_tasks(self) -> None:
+        """Sends tasks to the workers that run: a dead instance gets none. A paused one does."""
+        alive = [worker for worker in WORKERS if self.parts[worker].is_running]
+        self.balancer.backends = [self.links[f"tasks>{worker}"].port for worker in alive]
+
     # --- the parts
 
     def _all_parts(self) -> dict[str, Part]:
@@ -130,14 +135,14 @@ class ChaosStack:
         made["functions"] = lambda port: ["emulator.serve_app", "functions", str(port)]
         made |= dict.fromkeys(WORKERS, worker)
         return {
-            name: Part(name, arguments, self._environment(name), self.log_file(name), list(self._links_to(name)))
+            name: Part(name, arguments, self.environment_of(name), self.log_file(name), list(self._links_to(name)))
             for name, arguments in made.items()
         }
 
     def _links_to(self, part: str) -> Iterator[Link]:
         return (link for name, link in self.links.items() if name.partition(">")[2] == part)
 
-    def _environment(self, part: str) -> dict[str, str]:
+    def environment_of(self, part: str) -> dict[str, str]:
         found = {"PYTHONPATH": str(ROOT), "OUTBOX_LOG_LEVEL": "INFO"}
         if part not in (*WORKERS, "functions"):
             return found

@@ -107,17 +107,11 @@ class Trouble:
         self._expect_alive(part)
         began = time.monotonic()
         await part.kill()
-        self._spread_tasks()
+        self._stack.spread_tasks()
         await part.start()
-        self._spread_tasks()
+        self._stack.spread_tasks()
         self.done.restart_seconds.append(time.monotonic() - began)
         self.done.kills[kind] += 1
-
-    def _spread_tasks(self) -> None:
-        """Over the workers that there are: a dead instance is sent nothing. A paused one is."""
-        stack = self._stack
-        alive = [worker for worker in WORKERS if stack.parts[worker].is_running]
-        stack.balancer.backends = [stack.links[f"tasks>{worker}"].port for worker in alive]
 
     async def _pause(self, fault: Pause) -> None:
         part = self._stack.parts[fault.part]

@@ -10,11 +10,14 @@ from worker.store.gateway import Gateway, Snapshot
 PAGE = 300
 
 
-async def pages(gateway: Gateway, collection: str) -> AsyncIterator[list[Snapshot]]:
-    after: tuple[str] | None = None
+async def pages(
+    gateway: Gateway, collection: str, *, after: str | None = None, size: int = PAGE
+) -> AsyncIterator[list[Snapshot]]:
+    """`after` is the path of a document; None begins with the first."""
+    cursor = None if after is None else (after,)
     while True:
-        page = await gateway.find(Find(collection=collection, order_by=("__name__",), limit=PAGE, start_after=after))
+        page = await gateway.find(Find(collection=collection, order_by=("__name__",), limit=size, start_after=cursor))
         yield page
-        if len(page) < PAGE:
+        if len(page) < size:
             return
-        after = (page[-1].path,)
+        cursor = (page[-1].path,)

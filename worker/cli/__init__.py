@@ -27,12 +27,13 @@ def app(words: Sequence[str]) -> typer.Typer:
     )
     local.register(commands)
     if not words or words[0] not in RUNS_HERE:
-        from worker.cli import accounts, media, messages, operate, reminders, runs
+        from worker.cli import accounts, media, messages, migrate, operate, reminders, runs
 
         messages.register(commands)
         operate.register(commands)
         accounts.register(commands)
         media.register(commands)
+        migrate.register(commands)
         reminders.register(commands)
         runs.register(commands)
     return commands

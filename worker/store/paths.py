@@ -60,6 +60,11 @@ def limit(name: str) -> str:
     return f"limits/{name}"
 
 
+def migration(name: str) -> str:
+    """How far a migration has come."""
+    return f"migrations/{name}"
+
+
 def lane_of(lane_id: str) -> tuple[str, str]:
     """(kind, key) of a lane document's id."""
     kind, _, key = lane_id.partition(":")
