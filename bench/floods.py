@@ -43,7 +43,7 @@ BY_THE_DOZEN = 0.2
 DOZEN = 20
 IN_FLIGHT = 16
 DEADLINE = timedelta(seconds=30)
-SETTLED_WITHIN_SECONDS = 120.0
+SETTLED_WITHIN_SECONDS = 240.0
 LOOK_SECONDS = 0.25
 STATES = ("sent, by the provider's id", "sent, by our id", "sending, by our id", "sending, by the provider's id")
 _WEIGHTS = (60, 25, 10, 5)

@@ -27,7 +27,7 @@ BATCHES_IN_FLIGHT = 2
 QUERIES_IN_FLIGHT = 4
 CONTENDED_DOCUMENTS = 10
 LISTENERS_A_CONNECTION = 20
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 240.0
 
 Job = TypeVar("Job")
 Proto = Any  # raw protobuf classes, made at run time

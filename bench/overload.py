@@ -22,6 +22,7 @@ import tempfile
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ async def measure(
     times: float,
     backlog: int,
     sample_seconds: float = SAMPLE_SECONDS,
+    answers_within_seconds: float = ANSWERS_WITHIN_SECONDS,
 ) -> Overload:
     result = Overload(seconds=seconds)
     async with durable_stack(data) as stack, traffic_to(stack, data) as traffic:
@@ -74,7 +76,8 @@ async def measure(
         before = len(traffic.asked), len(traffic.acknowledged), len(traffic.calls)
         result.ages.append(await traffic.oldest_queued_seconds())
         flooded = asyncio.Event()
-        watching = asyncio.create_task(_watch(stack, traffic, result, sample_seconds, flooded))
+        watch = partial(_watch, stack, answers_within_seconds)
+        watching = asyncio.create_task(watch(traffic, result, sample_seconds, flooded))
         await traffic.write(result.offered, seconds, together=TOGETHER)
         flooded.set()
         try:
@@ -86,8 +89,8 @@ async def measure(
         result.called_meanwhile, result.refused = len(traffic.calls) - before[2], traffic.refused
         left = len(traffic.asked) - len(traffic.calls)
         say(f"{result.written} were written, {result.called_meanwhile} called meanwhile; {left} are left")
-        result.drained_after = await traffic.drained(60 + 5 * left / result.drains)
-        result.faults += (await health(stack, ANSWERS_WITHIN_SECONDS)).faults
+        result.drained_after = await traffic.drained(BACKLOG_SECONDS + 5 * left / result.drains)
+        result.faults += (await health(stack, answers_within_seconds)).faults
         result.statuses = await traffic.statuses()
         traffic.read_calls()
         result.faults += _judged(result, traffic)
@@ -109,7 +112,12 @@ async def drained_backlog(traffic: Traffic, backlog: int) -> float:
 
 
 async def _watch(
-    stack: DevStack, traffic: Traffic, result: Overload, sample_seconds: float, flooded: asyncio.Event
+    stack: DevStack,
+    answers_within_seconds: float,
+    traffic: Traffic,
+    result: Overload,
+    sample_seconds: float,
+    flooded: asyncio.Event,
 ) -> None:
     """A look every so often while clients write, and a last one when they have just stopped."""
     began = time.monotonic()
@@ -117,7 +125,7 @@ async def _watch(
         with suppress(TimeoutError):
             async with asyncio.timeout(sample_seconds):
                 await flooded.wait()
-        answered = await health(stack, ANSWERS_WITHIN_SECONDS)
+        answered = await health(stack, answers_within_seconds)
         result.faults += [fault for fault in answered.faults if fault not in result.faults]
         for name, seconds in answered.seconds.items():
             result.slowest_answers[name] = max(seconds, result.slowest_answers.get(name, 0.0))

@@ -70,5 +70,5 @@ def test_the_pages_server_gives_nothing_but_the_page(stack: DevStack) -> None:
     ],
 )
 def test_a_wrong_order_to_the_phone_is_refused(stack: DevStack, method: str, path: str, body: str) -> None:
-    answer = httpx.request(method, f"{stack.page_url}{path}", content=body, trust_env=False)
+    answer = httpx.request(method, f"{stack.page_url}{path}", content=body, trust_env=False, timeout=PATIENCE_SECONDS)
     assert answer.status_code == 400

@@ -40,6 +40,7 @@ export class World {
   /** A browser of its own, with nothing stored. */
   async context(options = {}) {
     const context = await this.browser.newContext({ viewport: SIZE, ...options });
+    context.setDefaultTimeout(120_000); // ends a case that hangs; a loaded machine stays far below
     this.#contexts.push(context);
     await context.route((url) => url.hostname !== HERE, (route) => {
       const url = route.request().url();

@@ -137,7 +137,10 @@ class Stack:
 
     def calls(self, account_id: str) -> list[str]:
         answer = httpx.get(
-            f"{self.addresses['provider']}/_sim/calls", params={"accountId": account_id}, trust_env=False
+            f"{self.addresses['provider']}/_sim/calls",
+            params={"accountId": account_id},
+            trust_env=False,
+            timeout=PATIENCE_SECONDS,
         )
         return [call["requestId"] for call in answer.json()]
 
