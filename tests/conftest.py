@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from hypothesis import HealthCheck, settings
 
 from emulator import official
 from tests.conformance import backends
@@ -35,9 +36,10 @@ time to start, and more to become fast."""
 GOOGLES = ("client/", "rules/", "conformance/test_differential", "emulator/firestore/test_rest")
 """On Google's emulator too, although their names do not say so."""
 LONGEST_FIRST = (
+    "upgrade",
+    "simulation",
     "sdks",
     "endtoend",
-    "simulation",
     "browser",
     "chaos",
     "acceptance",
@@ -48,6 +50,10 @@ LONGEST_FIRST = (
     "providers",
 )
 """So that no process is left with one of them when the others are done."""
+
+settings.register_profile("outbox", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("outbox")
+"""Hypothesis judges by no clock either: a loaded machine takes longer for an example."""
 
 
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

@@ -1,0 +1,16 @@
+"""A sample of the simulated worlds for the fast tier; test_seeds.py has the many."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulator.simulation.command import replay
+from emulator.simulation.run import run_seed
+
+SAMPLE = range(24)
+
+
+@pytest.mark.parametrize("seed", SAMPLE)
+def test_every_invariant_holds_in_a_world(seed: int) -> None:
+    result = run_seed(seed)
+    assert not result.breaches, "\n".join([f"replay with `{replay(seed)}`:", *result.breaches])
