@@ -67,6 +67,18 @@ def claim_conflict(lane: object, count: int) -> None:
     _line(logging.INFO, "claim_conflict", "documents changed before they were claimed", lane=str(lane), count=count)
 
 
+def visible_late(lane: object, request_id: str, gap_seconds: float, overlap_seconds: float) -> None:
+    _line(
+        logging.WARNING,
+        "visible_late",
+        "a document became visible so long after its server timestamp that OUTBOX_OVERLAP_SECONDS may be too short",
+        lane=str(lane),
+        requestId=request_id,
+        gapSeconds=gap_seconds,
+        overlapSeconds=overlap_seconds,
+    )
+
+
 def attempt_ended(request_id: str, outcome: str, status: str) -> None:
     _line(logging.DEBUG, "attempt_ended", "an attempt ended", requestId=request_id, outcome=outcome, status=status)
 

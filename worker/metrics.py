@@ -59,6 +59,28 @@ _queue_age = _meter.create_histogram(
 )
 
 
+_longest_gap = 0.0
+"""In seconds."""
+
+
+def visibility_gap(seconds: float) -> None:
+    """The gauge keeps the longest: whether the overlap of pages is long enough is all that it is for."""
+    global _longest_gap
+    _longest_gap = max(_longest_gap, seconds)
+
+
+def _observe_gap(_: CallbackOptions) -> Iterable[Observation]:
+    return [Observation(_longest_gap)]
+
+
+_meter.create_observable_gauge(
+    "outbox_visibility_gap_seconds",
+    [_observe_gap],
+    unit="s",
+    description="The longest time from a document's server timestamp until it was visible, since this process began",
+)
+
+
 def attempt(became: str) -> None:
     _attempts.add(1, became)
 

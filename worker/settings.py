@@ -53,6 +53,9 @@ class Settings(BaseModel):
     """How long a lane may run while another waits."""
     claim_page: int = Field(default=100, ge=1, le=500)
     """How many queued documents are read at a time."""
+    overlap_seconds: float = Field(default=10, ge=0)
+    """How far each page of queued documents reaches back behind the page before it. Longer than any commit takes from
+    its server timestamp until it is visible; `outbox audit` warns when the longest gap comes near it."""
     longest_hold_seconds: float = Field(default=540, gt=0)
     """A run ends by itself before the task that started it would be given up (10 minutes by default)."""
 
@@ -114,6 +117,10 @@ class Settings(BaseModel):
     @property
     def lease(self) -> timedelta:
         return timedelta(seconds=self.lease_seconds)
+
+    @property
+    def overlap(self) -> timedelta:
+        return timedelta(seconds=self.overlap_seconds)
 
     @property
     def part_jitter(self) -> tuple[timedelta, timedelta]:

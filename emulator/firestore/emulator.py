@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from emulator.firestore.commit_delay import CommitDelay
 from emulator.firestore.delivery import Delivery
 from emulator.firestore.engine import Engine
 from emulator.firestore.indexes import IndexRules
@@ -26,7 +27,8 @@ class FirestoreEmulator:
 
     `data` is a directory, or None for memory. `indexes` is a firestore.indexes.json to hold queries to; None serves
     every query, as Google's emulator does. `functions` is the HOST:PORT that events go to; None delivers none.
-    `concurrency` is for read-write transactions that do not ask for one themselves.
+    `concurrency` is for read-write transactions that do not ask for one themselves. `commit_delay` separates a commit's
+    server timestamps from the moment at which it becomes visible, as production does; None: both are one moment.
     """
 
     def __init__(
@@ -38,10 +40,11 @@ class FirestoreEmulator:
         functions: str | None = None,
         send: Sender | None = None,
         concurrency: Concurrency = Concurrency.PESSIMISTIC,
+        commit_delay: CommitDelay | None = None,
     ) -> None:
         rules = None if indexes is None else IndexRules.load(indexes)
         self.engine = Engine(None if data is None else data / DATABASE_FILE, clock, rules)
-        self.service: Service = FirestoreService(self.engine, databases, concurrency).table()
+        self.service: Service = FirestoreService(self.engine, databases, concurrency, commit_delay).table()
         self.triggers = Triggers(self.engine)
         self._channels = WebChannels(self.service)
         self._pool = HttpSender()

@@ -180,12 +180,15 @@ class Engine:
 
     # --- writes ------------------------------------------------------------------------------------------------------
 
-    def draft(self, writes: Sequence[CheckedWrite]) -> Drafted:
-        """Decides a commit against what is stored now. Raises if a precondition does not hold."""
+    def draft(self, writes: Sequence[CheckedWrite], request_micros: int | None = None) -> Drafted:
+        """Decides a commit against what is stored now. Raises if a precondition does not hold.
+
+        `request_micros` is when the request arrived, for server timestamps; None means now."""
         drafts: dict[Location, DraftState] = {}
         rows: dict[Location, Row | None] = {}
         results: list[list[Proto]] = []
-        request_micros = self.now_micros()
+        if request_micros is None:
+            request_micros = self.now_micros()
         for write in writes:
             draft = drafts.get(write.location)
             if draft is None:

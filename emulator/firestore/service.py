@@ -11,6 +11,7 @@ from itertools import count
 from google.protobuf import empty_pb2
 
 from emulator.firestore import protos
+from emulator.firestore.commit_delay import CommitDelay
 from emulator.firestore.engine import Engine
 from emulator.firestore.fields import FieldPath, parse_field_path, project
 from emulator.firestore.listen import listen
@@ -39,9 +40,10 @@ class FirestoreService:
         engine: Engine,
         databases: Iterable[str] = ("(default)",),
         concurrency: Concurrency = Concurrency.PESSIMISTIC,
+        commit_delay: CommitDelay | None = None,
     ) -> None:
         self._engine = engine
-        self._transactions = Transactions(engine, concurrency)
+        self._transactions = Transactions(engine, concurrency, commit_delay)
         self._readings = Readings(engine, self._transactions)
         self._queries = Queries(engine, self._readings, self._parent)
         self._listing = Listing(engine)

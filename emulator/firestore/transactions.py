@@ -18,6 +18,9 @@ by side: a pessimistic one is never disturbed by an optimistic one, since no com
 Read-only transactions and reads without a transaction take no locks and never wait: they read a moment in time.
 
 A crash of the process ends all transactions; none of them has written anything.
+
+With a `CommitDelay`, server timestamps are taken when a commit arrives, and the commit is made when its delay has
+passed, as in production. Without one, both happen at the same moment.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import count
 
+from emulator.firestore.commit_delay import CommitDelay
 from emulator.firestore.engine import Committed, Drafted, Engine
 from emulator.firestore.names import Location
 from emulator.firestore.optimistic import still_holds
@@ -40,9 +44,15 @@ LOCK_WAIT_SECONDS = 2.0
 
 
 class Transactions:
-    def __init__(self, engine: Engine, concurrency: Concurrency = Concurrency.PESSIMISTIC) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        concurrency: Concurrency = Concurrency.PESSIMISTIC,
+        commit_delay: CommitDelay | None = None,
+    ) -> None:
         self._engine = engine
         self._concurrency = concurrency
+        self._commit_delay = commit_delay
         self._open: dict[bytes, Transaction] = {}
         self._ages: dict[bytes, int] = {}
         self._readers: dict[Location, set[Transaction]] = {}
@@ -176,13 +186,19 @@ class Transactions:
             if transaction is not None:
                 self._end(transaction)
             return None
+        arrived: int | None = None
+        if self._commit_delay is not None:
+            arrived = self._engine.now_micros()
+            await asyncio.sleep(self._commit_delay())
         if not self._open and not self._line:
-            return self._engine.store(self._engine.draft(writes))  # nobody to wait for: the common case
+            return self._engine.store(
+                self._engine.draft(writes, arrived)
+            )  # no transaction to wait for: the common case
         party = transaction or Transaction(id=b"", database="", age=next(self._numbers))
         try:
             await self._wait(party, writes, lambda: self._in_the_way(party, writes))
             self._check_reads(party)
-            return self._engine.store(self._engine.draft(writes))
+            return self._engine.store(self._engine.draft(writes, arrived))
         finally:
             self._end(party)
 

@@ -17,14 +17,16 @@
 
 and of the runs of reminders what run_checks.py says.
 
-Order, exactly: of two messages of one thread, where the first came due earlier and existed by the time the second did,
-every attempt of the first precedes every attempt of the second. Nothing in it depends on how the attempts end.
+Order, exactly: of two messages of one thread, where the first came due earlier and was visible before the request for
+the second arrived (or before the second came due), every attempt of the first precedes every attempt of the second.
+Nothing in it depends on how the attempts end. Two writes that overlap have no order that a client could know of.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -68,7 +70,9 @@ async def breaches(scenario: Scenario, play: Play) -> list[str]:
 
 async def _stored(scenario: Scenario, play: Play) -> list[Finding]:
     system = play.world.client.system
-    findings = await audit(system.gateway, system.accounts, now=play.world.clock() + timedelta(hours=1))
+    findings = await audit(
+        system.gateway, system.accounts, now=play.world.clock() + timedelta(hours=1), overlap=scenario.settings.overlap
+    )
     untold = {"order", "pace"} if scenario.has_wild_clocks else set()
     return [finding for finding in findings if finding.invariant not in untold]
 
@@ -311,17 +315,17 @@ def _too_fast(whose: str, times: list[datetime], cap: Cap, slack: timedelta) -> 
 
 
 def _order(scenario: Scenario, truth: Truth) -> Iterator[str]:
-    born = _born(truth)
+    born = _born(truth, stamped_on_arrival=scenario.commit_delay is not None)
     attempts: dict[str, list[datetime]] = defaultdict(list)
     for attempt in truth.attempts:
         attempts[f"outbox/{attempt.request_id}"].append(attempt.at)
     slack = 2 * scenario.most_skew + timedelta(seconds=1)
-    for first, (thread_id, due, created) in born.items():
-        for second, (other_thread, other_due, other_created) in born.items():
-            is_before = due < other_due and (created < other_created or created + slack < other_due)
-            if first == second or thread_id != other_thread or not is_before:
+    for first, one in born.items():
+        for second, other in born.items():
+            is_there = one.visible_at < other.arrived_at or one.visible_at + slack < other.due_at
+            if first == second or one.thread_id != other.thread_id or not (one.due_at < other.due_at and is_there):
                 continue
-            if due != created and other_due - due < slack:
+            if one.is_scheduled and other.due_at - one.due_at < slack:
                 continue  # both scheduled, closer together than the clocks agree
             if attempts[first] and attempts[second] and max(attempts[first]) > min(attempts[second]):
                 yield (
@@ -330,11 +334,27 @@ def _order(scenario: Scenario, truth: Truth) -> Iterator[str]:
                 )
 
 
-def _born(truth: Truth) -> dict[str, tuple[str, datetime, datetime]]:
-    """path -> thread, when it first came due, when it was made. A run's messages take their places from the time at
-    which it started, also if they were made a little later. Without what a run took out of the line and put in again,
-    because it was paused or its window closed; and without what an operator put back."""
-    born: dict[str, tuple[str, datetime, datetime]] = {}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Born:
+    """A message as its first write made it."""
+
+    thread_id: str
+    due_at: datetime
+    arrived_at: datetime
+    """When the request that wrote it arrived."""
+    visible_at: datetime
+    """When its commit ended."""
+
+    @property
+    def is_scheduled(self) -> bool:
+        return self.due_at not in (self.arrived_at, self.visible_at)
+
+
+def _born(truth: Truth, *, stamped_on_arrival: bool) -> dict[str, _Born]:
+    """By path. A run's messages take their places from the time at which it started, even if they were written a little
+    later. Left out: what a run took out of the queue and put back, because it was paused or its window closed; and what
+    an operator put back."""
+    born: dict[str, _Born] = {}
     send_by: dict[str, datetime | None] = {}
     moved: set[str] = set()
     for seen in truth.changes:
@@ -344,7 +364,13 @@ def _born(truth: Truth) -> dict[str, tuple[str, datetime, datetime]]:
         if seen.data.get("runId") and (due is None or send_by.get(seen.path, by) != by):
             moved.add(seen.path)
         elif seen.path not in born and isinstance(due, datetime):
-            born[seen.path] = (seen.data["threadId"], due if seen.data.get("runId") else max(due, seen.at), seen.at)
+            arrived = seen.data["createdAt"] if stamped_on_arrival else seen.at
+            born[seen.path] = _Born(
+                thread_id=seen.data["threadId"],
+                due_at=due if seen.data.get("runId") else max(due, arrived),
+                arrived_at=arrived,
+                visible_at=seen.at,
+            )
         send_by[seen.path] = by
     moved |= {paths.outbox(request_id) for request_id in truth.redriven}
     return {path: one for path, one in born.items() if path not in moved}

@@ -40,6 +40,7 @@ class Play:
             draw_skew=self._skew,
             on_conversation=self._conversation,
             hold_room_bytes=scenario.hold_room_bytes,
+            commit_delay=scenario.commit_delay,
         )
         self._gateway = self.world.client.system.gateway
         self.rested = False

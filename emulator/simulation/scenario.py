@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
+from emulator.firestore.commit_delay import CommitDelay
 from emulator.providers.faults import Faults
 from emulator.simulation.network import Luck
 from emulator.simulation.operators import Act, draw_operators
@@ -96,6 +97,8 @@ class Scenario:
     reminders: tuple[ReminderSpec, ...] = ()
     operators: tuple[Act, ...] = ()
     hold_room_bytes: int = ROOM_BYTES
+    commit_delay: CommitDelay | None = None
+    """Production's timestamps: a commit becomes visible this long after it was stamped. None: at the same moment."""
     start: datetime = START
 
 
@@ -109,7 +112,8 @@ def draw(seed: int) -> Scenario:
         troubles -= fan_out.spared
         paces = fan_out.per_minute
         accounts = tuple(replace(one, per_minute=paces.get(one.account_id, one.per_minute)) for one in accounts)
-    messages = tuple(_messages(random, accounts, troubles, lasts))
+    commit_delay = draw_commit_delay(seed)
+    messages = (*_messages(random, accounts, troubles, lasts), *draw_conversations(seed, accounts, commit_delay))
     happenings: list[Happening] = []
     for name in sorted(troubles):
         happenings += TROUBLES[name](random, accounts, lasts)
@@ -132,6 +136,7 @@ def draw(seed: int) -> Scenario:
         reminders=() if fan_out is None else fan_out.reminders,
         operators=draw_operators(seed, lasts),
         hold_room_bytes=draw_hold_room(seed),
+        commit_delay=commit_delay,
         start=START if fan_out is None else fan_out.start,
     )
 
@@ -141,6 +146,43 @@ def draw_hold_room(seed: int) -> int:
     for those of three: it is crowded as soon as something is tried again, or in flight beside others."""
     random = Random(f"room {seed}")
     return random.choice((110, 250)) if random.random() < 1 / 4 else ROOM_BYTES
+
+
+def draw_commit_delay(seed: int) -> CommitDelay | None:
+    """From a sequence of its own. Half of the worlds have production's timestamps; in half of those, one commit of
+    fifty is slow."""
+    random = Random(f"timestamps {seed}")
+    if random.random() < 1 / 2:
+        return None
+    shortest, longest = random.choice(((0.005, 0.1), (0.01, 0.3), (0.01, 0.6)))
+    return CommitDelay(random=random, shortest=shortest, longest=longest, slowest=random.choice((0.0, 4.0)))
+
+
+def draw_conversations(
+    seed: int, accounts: tuple[AccountSpec, ...], commit_delay: CommitDelay | None
+) -> list[MessageSpec]:
+    """From a sequence of its own. In one of four worlds with production's timestamps, several people are written to at
+    once, and each of them again as soon as the first message is acknowledged: documents appear behind those that a
+    holder has read already, and their successors follow."""
+    random = Random(f"conversations {seed}")
+    if commit_delay is None or random.random() < 3 / 4:
+        return []
+    account = random.choice(accounts)
+    made = []
+    for number in range(20):
+        first = random.uniform(0, 1)
+        second = first + commit_delay.longest + random.uniform(0, 0.3)
+        made += [
+            MessageSpec(
+                at=at,
+                request_id=f"talk-{number:02d}-{turn}",
+                account_id=account.account_id,
+                to=f"+48{number}",
+                parts=1,
+            )
+            for turn, at in enumerate((first, second))
+        ]
+    return made
 
 
 def _settings(random: Random) -> Settings:

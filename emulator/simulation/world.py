@@ -22,6 +22,7 @@ from google.cloud.firestore_v1.services.firestore import FirestoreAsyncClient
 from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrpcAsyncIOTransport
 from google.events.cloud import firestore as firestore_events
 
+from emulator.firestore.commit_delay import CommitDelay
 from emulator.firestore.emulator import FirestoreEmulator
 from emulator.firestore.triggers import TYPE_PREFIX, parse_trigger
 from emulator.outgoing import Answered, HttpCall, Sender
@@ -82,6 +83,7 @@ class World:
         on_conversation: OnConversation = nobody_listens,
         shelf: Shelf | None = None,
         hold_room_bytes: int = ROOM_BYTES,
+        commit_delay: CommitDelay | None = None,
     ) -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualTimeLoop), "the world runs on virtual time"
@@ -102,6 +104,7 @@ class World:
             indexes=INDEXES,
             functions="functions",
             send=self.network.lossy(self.network.sender(self._event)),
+            commit_delay=commit_delay,
         )
         trigger = parse_trigger(settings.project, "on_outbox_created", _TRIGGER)
         self.firestore.triggers.register(trigger, _TRIGGER)

@@ -76,7 +76,7 @@ async def gathered(
     gateway = Gateway(client)
     settings = Settings()
     store = AccountStore(gateway, per_minute=settings.per_minute, concurrency=settings.send_concurrency)
-    findings = await audit(gateway, store, now=datetime.now(UTC) + LONG_AFTER)
+    findings = await audit(gateway, store, now=datetime.now(UTC) + LONG_AFTER, overlap=settings.overlap)
     outbox = {one.id: one.data async for one in _all(gateway, Find(collection=paths.OUTBOX))}
     shown = {one.id: one.data async for one in _all(gateway, Find(collection=paths.MESSAGES, group=True))}
     return Evidence(

@@ -19,7 +19,7 @@ HOUR = timedelta(hours=1)
 
 async def findings(calm: Calm) -> list[Finding]:
     system = calm.world.client.system
-    return await audit(system.gateway, system.accounts, now=calm.world.clock())
+    return await audit(system.gateway, system.accounts, now=calm.world.clock(), overlap=calm.world.settings.overlap)
 
 
 def test_nothing_is_found_where_all_is_well() -> None:

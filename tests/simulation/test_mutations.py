@@ -23,6 +23,7 @@ from worker.domain.message import MessageStatus, OutboxMessage
 from worker.domain.run import Run
 from worker.lane.session import Session
 from worker.lane.waking import Waker
+from worker.outbox import claim as candidates
 from worker.outbox import complete, drain, judge, sweep
 from worker.outbox.pace import Pace
 from worker.runs import expand
@@ -190,6 +191,12 @@ def a_redrive_without_a_new_series(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OutboxMessage, "redriven", in_the_old_one)
 
 
+def pages_that_do_not_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each page begins behind the last document of the page before, as if a timestamp were the time of a commit."""
+    monkeypatch.setattr(candidates, "next_cursor", lambda last, scan_at, overlap: last)
+    monkeypatch.setattr(candidates, "is_confirmed", lambda visible_at, scan_at: True)
+
+
 MUTATIONS: dict[str, tuple[Patch, Sequence[str]]] = {
     "without the fence on completions": (no_fence_on_completions, ("regress", "twice", "calls")),
     "without the precondition on claims": (no_precondition_on_claims, ("calls", "regress", "twice")),
@@ -210,6 +217,7 @@ MUTATIONS: dict[str, tuple[Patch, Sequence[str]]] = {
     "without waiting for the window to open": (no_wait_for_the_window_to_open, ("window",)),
     "with targets that are not known again": (documents_named_by_place, ("target",)),
     "with a pause in name only": (a_pause_in_name_only, ("paused",)),
+    "with pages that do not overlap": (pages_that_do_not_overlap, ("order",)),
     "with a redrive that leaves the old times": (a_redrive_that_leaves_the_old_times, ("regress",)),
     "with a redrive without a new series": (a_redrive_without_a_new_series, ("unsent",)),
 }

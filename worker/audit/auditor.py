@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from worker.audit.documents import LATE, Documents
 from worker.audit.finding import Finding
+from worker.audit.gaps import Gaps
 from worker.audit.history import History, KnownAccount
 from worker.audit.pages import pages
 from worker.audit.runs import of_runs
@@ -27,20 +28,23 @@ async def audit(
     accounts: AccountStore,
     *,
     now: datetime,
+    overlap: timedelta,
     on_progress: Callable[[int], None] = lambda messages: None,
 ) -> list[Finding]:
-    """`on_progress` is told of each page of messages, how many it had."""
+    """`overlap` is that of pages of queued documents; `on_progress` gets the number of messages of each page."""
     lanes = dict(await LaneStore(gateway).all(limit=MOST_LANES))
     findings = [finding for ref, lane in lanes.items() for finding in _of_lane(ref, lane, now)]
-    documents, history = Documents(gateway, accounts, lanes, now), History()
+    documents, history, gaps = Documents(gateway, accounts, lanes, now), History(), Gaps(overlap)
     async for page in pages(gateway, paths.OUTBOX):
         parsed = [(snapshot, parse_message(snapshot.id, snapshot.data)) for snapshot in page]
         findings += await documents.findings(parsed)
         for snapshot, message in parsed:
             if isinstance(message, OutboxMessage):
                 history.add(snapshot, message)
+                gaps.add(snapshot, message)
         on_progress(len(page))
     findings += history.out_of_order()
+    findings += gaps.findings()
     for account_id in history.accounts():
         account, changed_at = await accounts.read_dated(account_id)
         if isinstance(account, Account) and changed_at is not None:

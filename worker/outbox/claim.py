@@ -1,18 +1,20 @@
 """What the lane has read and not yet claimed, and the claim itself.
 
-Documents are read in pages and kept until they are claimed, so each is read once however often the plan is made anew.
-What has changed since it was read fails its precondition, and everything is read again.
+Documents are read in pages and kept until they are claimed, so each is read once, however often the plan is made. Pages
+overlap (worker/domain/page_cursor.py): a document may become visible behind others that carry a later timestamp. If a
+document has changed since it was read, its precondition fails and everything is read again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from worker import log
 from worker.domain.claim import Plan, claimed
 from worker.domain.lease import Hold
 from worker.domain.message import OutboxMessage, OutboxStatus
+from worker.domain.page_cursor import PAUSE_FOR_EACH, Cursor, is_confirmed, next_cursor
 from worker.domain.validation import InvalidMessage
 from worker.store.gateway import Conflict
 from worker.store.lanes import LaneRef
@@ -21,12 +23,19 @@ from worker.store.outbox_document import Stored
 
 
 class Candidates:
-    def __init__(self, messages: MessageStore, ref: LaneRef) -> None:
+    def __init__(self, messages: MessageStore, ref: LaneRef, overlap: timedelta) -> None:
         self._messages = messages
         self._ref = ref
+        self._overlap = overlap
         self._kept: dict[str, Stored] = {}
         self._last: Stored | None = None
-        """The last document of the page read last: the next page begins behind it."""
+        """The last document of the page read last. Until everything is read, documents from its place on wait."""
+        self._cursor: Cursor | None = None
+        """Where the next scan begins. None: at the start."""
+        self._continue_at: Cursor | None = None
+        """Where the next page begins if it continues the present scan. None: the next page begins a new scan."""
+        self._scan_at: datetime | None = None
+        """The database's time of the scan's first page."""
         self._named: set[str] = set()
         """Those that a hold waits for."""
         self._gone: set[str] = set()
@@ -60,32 +69,63 @@ class Candidates:
         ordered = sorted(self._kept.values(), key=_order)
         if not self.exhausted and self._last is not None:
             last = _order(self._last)[:2]
-            ordered = [stored for stored in ordered if _order(stored)[:2] < last or stored.request_id in self._named]
+            ordered = [
+                stored
+                for stored in ordered
+                if stored.request_id in self._named or (_order(stored)[:2] < last and self._is_confirmed(stored))
+            ]
         return [stored.message for stored in ordered]
+
+    def _is_confirmed(self, stored: Stored) -> bool:
+        """Whether every predecessor of the document has been read (worker/domain/page_cursor.py)."""
+        return self._scan_at is None or is_confirmed(stored.created, self._scan_at)
 
     def look_again(self) -> None:
         """More may have come due since the last page: the next is read. What the last one ended with waits for it."""
         self._ordered = None
+        self._continue_at = None
         self.exhausted = False
 
-    async def read_more(self, now: datetime, due_by: datetime, limit: int, skip: Collection[str]) -> int:
-        """The next page of so many, without what is in flight (its documents may still be queued as the query sees
-        them). How many documents it had.
+    async def read_more(self, now: datetime, due_by: datetime, limit: int, skip: Collection[str]) -> list[Stored]:
+        """Read the next page with room for `limit` documents that are not known yet; return those that it brought.
 
-        `due_by` is not beyond the database's time. The next page begins where this one ended, and a time that a server
-        sets may then no longer fall before that."""
-        page = await self._messages.due(self._ref.key, due_by, limit, self._last)
+        `skip` are the documents in flight. `due_by` is not beyond the database's time."""
+        if self._continue_at is None:
+            limit += self.known_in_overlap
+        page = await self._messages.due(self._ref.key, due_by, limit, self._continue_at or self._cursor)
+        if self._continue_at is None or self._scan_at is None:
+            self._scan_at = page.moment
         found = page.documents
-        self._ordered = None
+        new = [stored for stored in found if stored.request_id not in skip and stored.request_id not in self._kept]
         for stored in found:
-            if stored.request_id not in skip:
+            known = self._kept.get(stored.request_id)
+            if stored.request_id not in skip and (known is None or known.version < stored.version):
                 self._kept[stored.request_id] = stored
-        self.exhausted = len(found) < limit
+        self._ordered = None
         self.read_at, self.due_by, self.moment = now, due_by, page.moment
         if found:
-            # A malformed document has no place in the order to go on from; the page is then read anew from its start.
+            # A malformed document has no place in the order to continue from: the next page begins at the start.
             self._last = found[-1] if isinstance(found[-1].message, OutboxMessage) else None
-        return len(found)
+            self._cursor = next_cursor(_place(self._last), self._scan_at, self._overlap)
+        is_last_page = len(found) < limit
+        self._continue_at = None if is_last_page or self.known_in_overlap <= limit // 10 else _place(self._last)
+        self.exhausted = is_last_page and all(
+            self._is_confirmed(stored) or stored.request_id in self._named for stored in self._kept.values()
+        )
+        return new
+
+    @property
+    def known_in_overlap(self) -> int:
+        """How many documents the first page of the next scan reads again."""
+        if self._cursor is None:
+            return 0
+        since = self._cursor.due_at
+        return sum(1 for stored in self._kept.values() if (at := _due_at(stored)) is not None and at >= since)
+
+    @property
+    def price_of_a_look(self) -> timedelta:
+        """How much longer to wait before looking for new documents, for what that reads again."""
+        return PAUSE_FOR_EACH * self.known_in_overlap
 
     async def read_named(self, request_ids: Sequence[str], skip: Collection[str]) -> None:
         """Documents that a hold waits for, if the query did not bring them; candidates wherever their page ends."""
@@ -126,7 +166,7 @@ class Candidates:
         self._kept.clear()
         self._named.clear()
         self._gone.clear()
-        self._last = None
+        self._last = self._cursor = self._continue_at = self._scan_at = None
         self.exhausted = False
 
     async def claim(self, plan: Plan, hold: Hold) -> list[Stored]:
@@ -155,6 +195,19 @@ class Candidates:
             and stored.message.claimed_by == hold.claimed_by
             and stored.message.attempts == wanted[stored.request_id].attempts
         ]
+
+
+def _due_at(stored: Stored) -> datetime | None:
+    return stored.message.next_attempt_at if isinstance(stored.message, OutboxMessage) else None
+
+
+def _place(stored: Stored | None) -> Cursor | None:
+    """A document's place in the order of the query. None: it has none."""
+    if stored is None or not isinstance(stored.message, OutboxMessage) or stored.message.next_attempt_at is None:
+        return None
+    return Cursor(
+        due_at=stored.message.next_attempt_at, created_at=stored.message.created_at, request_id=stored.request_id
+    )
 
 
 def _order(stored: Stored) -> tuple[datetime, datetime, datetime, str]:

@@ -30,6 +30,7 @@ from worker.outbox.complete import Completer
 from worker.outbox.judge import Judge
 from worker.outbox.live_session import LiveSession
 from worker.outbox.pace import LONGEST_LINE, Pace
+from worker.outbox.visibility import record_gaps
 from worker.outbox.without_sending import WithoutSending
 from worker.providers.registry import Providers
 from worker.sessions.hotset import HotSet
@@ -101,7 +102,7 @@ class Drain:
         self._account_read_at: datetime | None = outbox.clock()
         """None: it is to be read again."""
         self._judge = self._judge_of(account)
-        self._candidates = Candidates(outbox.messages, session.ref)
+        self._candidates = Candidates(outbox.messages, session.ref, outbox.settings.overlap)
         self._completer = Completer(
             session,
             messages=outbox.messages,
@@ -170,9 +171,10 @@ class Drain:
 
     async def _read_more(self, now: datetime) -> None:
         is_first = self._candidates.read_at is None
-        found = await self._candidates.read_more(now, self._due_by(now), self._page(now), self._claimed_ids())
-        self._look_pause = FIRST_LOOK if found else min(2 * self._look_pause, LONGEST_LOOK)
-        if found or is_first:
+        new = await self._candidates.read_more(now, self._due_by(now), self._page(now), self._claimed_ids())
+        self._look_pause = FIRST_LOOK if new else min(2 * self._look_pause, LONGEST_LOOK)
+        record_gaps(self._session.ref, new, self._outbox.settings.overlap)
+        if new or is_first:
             await self._without_sending.abandoned(self._account.account_id, self._session.started_at, self._judge)
 
     def _page(self, now: datetime) -> int:
@@ -200,7 +202,8 @@ class Drain:
         if planned.next_at is not None and (planned.next_at > now or not self._in_flight):
             times.append(max(planned.next_at, now + LEAST_WAIT))
         if planned.wanted > 0 and self._candidates.read_at is not None:
-            look_at = self._candidates.read_at + self._look_pause
+            pause = min(max(self._look_pause, self._candidates.price_of_a_look), LONGEST_LOOK)
+            look_at = self._candidates.read_at + pause
             if look_at <= now:
                 self._candidates.look_again()
                 return

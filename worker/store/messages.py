@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from worker.domain.message import MessageStatus, OutboxMessage, OutboxStatus
+from worker.domain.page_cursor import Cursor
 from worker.domain.receipt import ShownMessage
 from worker.errors import Unwritable
 from worker.store import outbox_document, paths, shown_message
@@ -50,18 +51,15 @@ class MessageStore:
 
     # --- what a lane reads
 
-    async def due(self, account_id: str, now: datetime, limit: int, after: Stored | None = None) -> Page:
+    async def due(self, account_id: str, now: datetime, limit: int, after: Cursor | None = None) -> Page:
         """Queued or uncertain, due by now, in order; behind `after`, if given."""
         where = (("accountId", "==", account_id), ("status", "in", IN_WAITING), ("nextAttemptAt", "<=", now))
-        cursor = None
-        if after is not None and isinstance(after.message, OutboxMessage):
-            cursor = (after.message.next_attempt_at, after.message.created_at, paths.outbox(after.request_id))
         query = Find(
             collection=paths.OUTBOX,
             where=where,
             order_by=("nextAttemptAt", "createdAt", "__name__"),
             limit=limit,
-            start_after=cursor,
+            start_after=None if after is None else _start_after(after),
         )
         page = await self._gateway.find_at(query, None)
         return Page([outbox_document.read(snapshot) for snapshot in page.found], page.moment)
@@ -254,6 +252,12 @@ class MessageStore:
         if outbox is not None:
             writes.append(rewritten(*outbox))
         return await self._gateway.commit(writes)
+
+
+def _start_after(cursor: Cursor) -> tuple[object, ...]:
+    if cursor.created_at is None or cursor.request_id is None:
+        return (cursor.due_at,)
+    return (cursor.due_at, cursor.created_at, paths.outbox(cursor.request_id))
 
 
 def completion(claim: Stored, new: OutboxMessage) -> list[WriteOp]:
