@@ -229,6 +229,7 @@ BROKE_LAST_TIME = {
     "with a resend that nobody chose": 9,
     "with targets that are not known again": 12,
     "with a pause in name only": 48,
+    "with pages that do not overlap": 128,
     "with a redrive that leaves the old times": 62,
     "with a redrive without a new series": 62,
 }
