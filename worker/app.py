@@ -71,6 +71,8 @@ def app(system: System, callers: CallerCheck, stop: asyncio.Event | None = None)
             batch = parse_batch(body)
         except BadBatch as error:
             raise BadTask(str(error)) from None
+        except Exception as error:  # noqa: BLE001 - the border: Cloud Tasks would send the same body for ever
+            raise BadTask(f"a receipt task cannot be read ({type(error).__name__})") from None
         return {"unknown": await system.late_receipts.run(batch)}
 
     async def health(request: Request) -> Response:
@@ -99,7 +101,11 @@ Work = Callable[[dict[str, Any], bool], Awaitable[dict[str, Any]]]
 def _checked(key: str) -> str:
     if not key or "/" in key:
         raise BadTask("a lane's key is neither empty nor has it a slash")
-    if len(key.encode(errors="replace")) > MAX_KEY_BYTES:
+    try:
+        length = len(key.encode())
+    except UnicodeEncodeError:
+        raise BadTask("a lane's key has half of a surrogate pair in it") from None
+    if length > MAX_KEY_BYTES:
         raise BadTask("the key is too long for a document's name")
     return key
 

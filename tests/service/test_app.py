@@ -94,6 +94,9 @@ BAD_BODIES: dict[str, Any] = {
     "a kind that does not exist": {"kind": "gossip", "key": "shop"},
     "too large": {"kind": "outbox", "key": "shop", "padding": "x" * 100_000},
     "nested too deeply": b"[" * 60_000,
+    "half of a surrogate pair in the key": {"kind": "outbox", "key": "shop\ud83d"},
+    "half of a surrogate pair in the kind": {"kind": "outbox\ud83d", "key": "shop"},
+    "a number of 5,000 digits": b'{"kind": "outbox", "key": ' + b"9" * 5_000 + b"}",
 }
 
 

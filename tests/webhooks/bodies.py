@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from copy import copy
 from functools import cache
 from typing import Any
 
@@ -85,6 +86,8 @@ ODD: tuple[Any, ...] = (
     "__x__",
     "a/b/c",
     "\ud800",
+    "\udc00\ud800",
+    "x\ud83d",
     "\u0000",
     "🦀" * 600,
     "x" * 5_000,
@@ -175,6 +178,51 @@ def _replaced(draw: st.DrawFn, node: Any) -> Any:
     if node.isdigit():
         return str(draw(st.sampled_from(_SECONDS)))
     return draw(st.sampled_from(_TIMES if node[:2] == "20" else _TEXTS))
+
+
+# --- one poison in each place
+
+DEEP = 30
+"""Levels of lists around a value: few enough for the whole body to pass the check of its depth where it is shallow."""
+POISONS: dict[str, bytes] = {
+    "half of a pair, first": rb'"\ud83d"',
+    "half of a pair, second": rb'"a\udc00b"',
+    "half of a pair, in bytes": b'"\xed\xa0\xbd"',
+    "two halves in the wrong order": rb'"\ude00\ud83d"',
+    "NUL": rb'"\u0000"',
+    "NUL inside": rb'"4915\u000012345"',
+    "a number of 5,000 digits": b"9" * 5_000,
+    "a number of 400 digits": b"9" * 400,
+    "a number of 400 digits, as text": b'"' + b"9" * 400 + b'"',
+    "deep": b"[" * DEEP + b"]" * DEEP,
+    "far too deep": b"[" * 50_000 + b"]" * 50_000,
+}
+_MARK = "@@poison@@"
+
+
+def poisoned(body: bytes, poison: bytes) -> Iterator[bytes]:
+    """The body with the poison in the place of each of its values, one after the other, and at last as a name."""
+    tree = json.loads(body)
+    for path in _places_in(tree):
+        yield json.dumps(_put(tree, path, _MARK)).encode().replace(f'"{_MARK}"'.encode(), poison)
+    if isinstance(tree, dict) and poison.startswith(b'"'):
+        yield body.rstrip()[:-1] + b"," + poison + b":1}"
+
+
+def _places_in(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if isinstance(node, dict | list):
+        for key, value in node.items() if isinstance(node, dict) else enumerate(node):
+            yield from _places_in(value, (*path, key))
+    else:
+        yield path
+
+
+def _put(node: Any, path: tuple[Any, ...], value: Any) -> Any:
+    if not path:
+        return value
+    changed = copy(node)
+    changed[path[0]] = _put(node[path[0]], path[1:], value)
+    return changed
 
 
 @cache

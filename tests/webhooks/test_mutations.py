@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from emulator.providers.app import FORMS
 from tests.webhooks import support
-from tests.webhooks.bodies import genuine, mutated
+from tests.webhooks.bodies import POISONS, genuine, mutated, poisoned
 from tests.webhooks.support import NAMES, Hooks, signature_of
 from worker.providers.registry import MAX_WEBHOOK_BYTES
 from worker.store.find import Find
@@ -89,6 +89,15 @@ async def test_an_unsigned_body_is_refused_and_nothing_is_written(hooks: Hooks, 
     assert await hooks.post(name, body, headers) == (REFUSED if len(body) <= MAX_WEBHOOK_BYTES else TOO_LARGE)
     assert (hooks.wire.writes, hooks.tasks.asked) == (0, [])
     assert await everything(hooks) == before
+
+
+@pytest.mark.parametrize("poison", POISONS)
+@pytest.mark.parametrize("name", [name for name in NAMES if name in FORMS or name == "simulated"])
+async def test_a_poison_in_any_place_of_a_signed_body_is_taken(hooks: Hooks, name: str, poison: str) -> None:
+    for body in genuine(name):
+        for changed in poisoned(body, POISONS[poison]):
+            assert await hooks.post(name, changed) == TAKEN, changed[:500]
+    await hooks.run_tasks()
 
 
 WRONG = ("none", "another body's", "another secret's", "empty", "cut short", "reversed", "nonsense")

@@ -141,7 +141,7 @@ class Webhook:
                 metrics.webhook_event("inbound")
                 if message is last[message.sender]:
                     await self._receive.wake(account_id, message.sender)
-            except (Unwritable, UnicodeError, OverflowError) as error:  # no document holds it: nor will it later
+            except (Unwritable, ValueError, TypeError, OverflowError) as error:  # no document will ever hold it
                 log.webhook_event_unusable(account_id, "inbound", type(error).__name__)
                 metrics.webhook_event("unusable")
 

@@ -38,7 +38,7 @@ class Receipts:
             return Applied.IGNORED
         try:
             return await self._apply(account_id, event)
-        except (Unwritable, UnicodeError, OverflowError):  # a time or a text that no document holds: nor will it later
+        except (Unwritable, ValueError, TypeError, OverflowError):  # no document will ever hold its time or text
             log.receipt_ignored(event.request_id, "unwritable")
             return Applied.IGNORED
 

@@ -6,7 +6,6 @@ for itself: one that cannot be read is `Unrecognised`, and the others still coun
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, Literal, assert_never
 
 from pydantic import (
@@ -17,7 +16,6 @@ from pydantic import (
     Field,
     StringConstraints,
     TypeAdapter,
-    ValidationError,
 )
 
 from worker.domain.correlation import Correlation
@@ -32,8 +30,11 @@ from worker.providers.protocol import (
     Unrecognised,
     WebhookEvent,
 )
+from worker.providers.reading import NOT_JSON, cleaned, event_in, json_in
 
 MAX_EVENTS = 1_000
+_WRITTEN = frozenset({"text", "caption", "filename"})
+"""The fields of a part that hold what a person wrote."""
 
 _Identity = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 
@@ -57,11 +58,12 @@ class _Receipt(_Event):
 
 
 def _within_limits(parts: Any) -> Any:
-    """A text that is too long for one part becomes several: what somebody wrote is not lost for its length."""
+    """The parts as a document can store them: a text that is too long for one part becomes several."""
     if not isinstance(parts, list) or not 1 <= len(parts) <= MAX_PARTS:
         return parts
     made: list[Any] = []
-    for number, part in enumerate(parts):
+    for number, given in enumerate(parts):
+        part = _with_clean_texts(given)
         text = part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None
         if isinstance(text, str) and len(text) > MAX_TEXT:
             room = MAX_PARTS - len(made) - (len(parts) - number - 1)
@@ -69,6 +71,14 @@ def _within_limits(parts: Any) -> Any:
         else:
             made.append(part)
     return made
+
+
+def _with_clean_texts(part: Any) -> Any:
+    if not isinstance(part, dict):
+        return part
+    return {
+        name: cleaned(value) if name in _WRITTEN and isinstance(value, str) else value for name, value in part.items()
+    }
 
 
 class _Inbound(_Event):
@@ -93,23 +103,19 @@ _ANY: TypeAdapter[_Receipt | _Inbound | _Session] = TypeAdapter(
 
 
 def events_in(raw_body: bytes) -> tuple[WebhookEvent, ...]:
-    try:
-        body: Any = json.loads(raw_body)
-    except (ValueError, RecursionError):
-        return (Unrecognised(detail="the body is not JSON"),)
+    body = json_in(raw_body)
+    if body is NOT_JSON:
+        return (NOT_JSON,)
     events = body.get("events") if isinstance(body, dict) else None
     if not isinstance(events, list):
         return (Unrecognised(detail="the body has no list of events"),)
     if len(events) > MAX_EVENTS:
         return (Unrecognised(detail=f"the body has more than {MAX_EVENTS:,} events"),)
-    return tuple(_event(event) for event in events)
+    return tuple(event_in(_event, event) for event in events)
 
 
 def _event(raw: Any) -> WebhookEvent:
-    try:
-        event = _ANY.validate_python(raw)
-    except (ValidationError, RecursionError) as error:
-        return Unrecognised(detail=_fault(error))
+    event = _ANY.validate_python(raw)
     match event:
         case _Receipt():
             return _part_receipt(event)
@@ -137,11 +143,3 @@ def _receipt(event: _Receipt) -> Receipt:
     code = ErrorCode(failure.code) if failure.code in set(ErrorCode) else ErrorCode.REJECTED
     error = DeliveryError(code=code, message=failure.message, retryable=False, at=event.at)
     return Bounced(error=error, provider_message_id=event.providerMessageId)
-
-
-def _fault(error: ValidationError | RecursionError) -> str:
-    """Where and what kind, without the value: it is somebody's message."""
-    if isinstance(error, RecursionError):
-        return "an event is nested too deeply"
-    fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    return f"an event has a fault at {'.'.join(map(str, fault['loc'])) or 'its top'}: {fault['type']}"

@@ -11,7 +11,6 @@ mediaId, with its slashes escaped.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -27,6 +26,7 @@ from worker.domain.receipt import Arrived, Bounced, Progress, Receipt
 from worker.providers.answers import LONGEST_DETAIL
 from worker.providers.phone import international
 from worker.providers.protocol import InboundMessage, PartReceipt, Unrecognised, WebhookEvent
+from worker.providers.reading import NOT_JSON, cleaned, event_in, json_in
 from worker.providers.whatsapp_codes import failure
 
 MAX_EVENTS = 1_000
@@ -55,14 +55,13 @@ _USUAL_TYPES: Mapping[str, str] = {
 
 
 def events_in(raw_body: bytes) -> tuple[WebhookEvent, ...]:
-    try:
-        body: Any = json.loads(raw_body)
-    except (ValueError, RecursionError):
-        return (Unrecognised(detail="the body is not JSON"),)
+    body = json_in(raw_body)
+    if body is NOT_JSON:
+        return (NOT_JSON,)
     events = body if isinstance(body, list) else [body]
     if len(events) > MAX_EVENTS:
         return (Unrecognised(detail=f"the body has more than {MAX_EVENTS:,} events"),)
-    return tuple(_event(event) for event in events)
+    return tuple(event_in(_event, event) for event in events)
 
 
 def _event(event: Any) -> WebhookEvent:
@@ -168,10 +167,7 @@ def _media(url: str, kind: str, caption: str) -> MediaPart | None:
 
 def _chosen(words: str) -> str:
     """The title of the button or line that was chosen; anything else as it is."""
-    try:
-        reply = json.loads(words)
-    except (ValueError, RecursionError):
-        return words
+    reply = json_in(words.encode())
     return _text(_object(reply, "button_reply"), "title") or _text(_object(reply, "list_reply"), "title") or words
 
 
@@ -188,9 +184,9 @@ def _object(fields: Any, name: str) -> dict[str, Any]:
 
 
 def _text(fields: Any, name: str) -> str:
-    """Empty for anything else. Half a surrogate pair is JSON, but no text that could be stored: it becomes a "?"."""
+    """Empty for anything else."""
     value = _field(fields, name)
-    return value.encode(errors="replace").decode() if isinstance(value, str) else ""
+    return cleaned(value) if isinstance(value, str) else ""
 
 
 def _time(value: Any) -> datetime | None:

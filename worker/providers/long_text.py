@@ -4,6 +4,7 @@ and only what ten parts cannot hold is cut off, behind an ellipsis."""
 from __future__ import annotations
 
 from worker.domain.message import MAX_PARTS, MAX_TEXT, TextPart
+from worker.providers.reading import cleaned
 
 ELLIPSIS = "…"
 
@@ -16,7 +17,6 @@ def text_parts(text: str, most: int = MAX_PARTS) -> tuple[TextPart, ...]:
 
 
 def shortened(text: str, most: int = MAX_TEXT) -> str:
-    """At most so many characters: of a caption there is only one. What is no Unicode becomes question marks, because
-    no document would take it."""
-    text = text.encode(errors="replace").decode()
+    """At most `most` characters, the last of them an ellipsis if the text was longer."""
+    text = cleaned(text)
     return text if len(text) <= most else text[: most - 1] + ELLIPSIS

@@ -32,6 +32,7 @@ from worker.providers.interakt import Interakt
 from worker.providers.media import MediaDesk, NoMedia
 from worker.providers.parts import PartJitter, PartSender, Sleep
 from worker.providers.protocol import Checked, Profile, Provider, SessionState, Unrecognised, WebhookEvent
+from worker.providers.reading import fault_in
 from worker.providers.signed_webhook import SignedWebhook
 from worker.providers.simulated import CAPABILITIES, Simulated
 from worker.providers.waha import Waha
@@ -108,11 +109,11 @@ class Providers:
             log_credentials_unavailable(account_id, error)
             return TryLater()
         provider, secret = self[name], credentials.get(WEBHOOK_SECRET)
-        if not secret or not provider.verify(headers, raw_body, secret, now=now):
+        if not secret or not _is_genuine(provider, headers, raw_body, secret, now=now):
             return Refused()
         if is_too_deep(raw_body):
             return Received(events=(Unrecognised(detail="the body is nested too deeply, or not JSON"),))
-        return Received(events=provider.parse(raw_body))
+        return Received(events=_parsed(provider, raw_body))
 
     async def handshake(self, name: str, account_id: str, query: Mapping[str, str]) -> str | Refused | TryLater:
         if name not in self._adapters:
@@ -156,6 +157,22 @@ class Providers:
     async def close(self) -> None:
         await self._http.close()
         await self._credentials.close()
+
+
+def _is_genuine(provider: Provider, headers: Mapping[str, str], raw_body: bytes, secret: str, *, now: datetime) -> bool:
+    """A verifier that fails has not verified anything."""
+    try:
+        return provider.verify(headers, raw_body, secret, now=now)
+    except Exception:  # noqa: BLE001 - the border: a webhook that makes an adapter fail is refused, not repeated
+        return False
+
+
+def _parsed(provider: Provider, raw_body: bytes) -> tuple[WebhookEvent, ...]:
+    """A parser that fails has understood nothing: the body is logged, counted and dropped like an unknown one."""
+    try:
+        return provider.parse(raw_body)
+    except Exception as error:  # noqa: BLE001 - the border: an error would make the provider send the body for ever
+        return (Unrecognised(detail=fault_in(error)),)
 
 
 class Unconfigured(Provider):

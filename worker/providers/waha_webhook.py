@@ -11,7 +11,6 @@ the digits of the number, a group or a hidden person by the chat.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -23,6 +22,7 @@ from worker.domain.message import MAX_PARTS, MAX_TEXT, MediaPart, Part, TextPart
 from worker.domain.outcome import DeliveryError, ErrorCode
 from worker.domain.receipt import Arrived, Bounced, Progress
 from worker.providers.protocol import InboundMessage, PartReceipt, SessionChanged, Unrecognised, WebhookEvent
+from worker.providers.reading import NOT_JSON, cleaned, json_in
 from worker.providers.waha_codes import SESSION_STATES
 from worker.providers.waha_ids import address_of, is_from_me, message_id_in
 
@@ -58,10 +58,9 @@ _LONGEST_MEDIA_ID = 512
 
 
 def events_in(raw_body: bytes) -> tuple[WebhookEvent, ...]:
-    try:
-        body: Any = json.loads(raw_body)
-    except (ValueError, RecursionError):
-        return (Unrecognised(detail="the body is not JSON"),)
+    body = json_in(raw_body)
+    if body is NOT_JSON:
+        return (NOT_JSON,)
     if not isinstance(body, dict) or not isinstance(payload := body.get("payload"), dict):
         return (Unrecognised(detail="the body is no event with a payload"),)
     name = body.get("event")
@@ -133,7 +132,7 @@ def _inbound(payload: dict[str, Any], at: datetime | None) -> InboundMessage | U
 
 def _parts(payload: dict[str, Any], identity: str) -> tuple[Part, ...]:
     text = payload.get("body")
-    texts = _pieces(text) if isinstance(text, str) else ()
+    texts = _pieces(cleaned(text)) if isinstance(text, str) else ()
     media = payload.get("media")
     if isinstance(media, dict) and payload.get("hasMedia") is not False:
         file = _file(media, identity, caption=texts[0] if texts else None)
@@ -155,7 +154,7 @@ def _file(media: dict[str, Any], identity: str, *, caption: str | None) -> Media
         "mediaId": _file_name(media.get("url")) or identity,
         "mimeType": mime_type if isinstance(mime_type, str) else "application/octet-stream",
         "caption": caption,
-        "filename": filename if isinstance(filename, str) and filename else None,
+        "filename": cleaned(filename) if isinstance(filename, str) and filename else None,
     }
     try:
         return MediaPart.model_validate(fields)

@@ -14,13 +14,12 @@ token for its address; Meta keeps it for some days only.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from worker.domain.correlation import Correlation
 from worker.domain.message import MediaPart, Part
@@ -28,6 +27,7 @@ from worker.domain.receipt import Arrived, Bounced, Progress, Receipt
 from worker.providers.answers import LONGEST_DETAIL
 from worker.providers.long_text import shortened, text_parts
 from worker.providers.protocol import InboundMessage, PartReceipt, Unrecognised, WebhookEvent
+from worker.providers.reading import NOT_JSON, event_in, json_in
 from worker.providers.whatsapp_codes import failure
 
 MAX_EVENTS = 1_000
@@ -83,10 +83,9 @@ class _Message(BaseModel):
 
 
 def events_in(raw_body: bytes) -> tuple[WebhookEvent, ...]:
-    try:
-        body: Any = json.loads(raw_body)
-    except (ValueError, RecursionError):
-        return (Unrecognised(detail="the body is not JSON"),)
+    body = json_in(raw_body)
+    if body is NOT_JSON:
+        return (NOT_JSON,)
     if not isinstance(body, dict) or not isinstance(body.get("entry"), list):
         return (Unrecognised(detail="the body has no list of entries"),)
     events: list[WebhookEvent] = []
@@ -118,22 +117,9 @@ def _change(change: Any) -> Iterator[WebhookEvent]:
         if items is None and kind in value:
             yield Unrecognised(detail=f"{kind} are no list")
         for item in items or ():
-            yield _or_unrecognised(kind, read, item)
+            yield event_in(read, item)
     for error in _list(value, "errors") or ():
         yield Unrecognised(detail=f"WhatsApp tells of an error: code {_code(error)}")
-
-
-def _or_unrecognised(kind: str, read: Any, item: Any) -> WebhookEvent:
-    try:
-        event: WebhookEvent = read(item)
-    except ValidationError as error:
-        # Where and what kind, without the value: it is somebody's message.
-        fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(str(step) for step in fault["loc"] if isinstance(step, int) or _NAME.fullmatch(step))
-        return Unrecognised(detail=f"one of the {kind} has a fault at {where or 'its top'}: {fault['type']}")
-    except RecursionError:
-        return Unrecognised(detail=f"one of the {kind} is nested too deeply")
-    return event
 
 
 # --- receipts
