@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import logging
 import os
 from contextlib import AsyncExitStack
 from functools import cache
@@ -34,8 +33,7 @@ from worker.settings import Settings
 from worker.store.values import from_fields
 from worker.wiring import System
 
-if not logging.getLogger().handlers:  # whoever serves us may have its own way
-    log.configure(os.environ.get("OUTBOX_LOG_LEVEL", "INFO"))
+log.configure_beside(os.environ.get("OUTBOX_LOG_LEVEL", "INFO"))
 
 _DocumentEventData: Any = firestore_events.DocumentEventData.pb()
 _ready: asyncio.Future[System] | None = None

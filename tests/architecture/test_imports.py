@@ -24,7 +24,17 @@ ROOT = Path(__file__).parents[2]
 
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"worker.domain"}),
-    frozenset({"worker.settings", "worker.errors", "worker.log", "worker.metrics", "worker.clock", "worker.auth"}),
+    frozenset(
+        {
+            "worker.settings",
+            "worker.errors",
+            "worker.log",
+            "worker.log_safety",
+            "worker.metrics",
+            "worker.clock",
+            "worker.auth",
+        }
+    ),
     frozenset({"worker.store", "worker.wake", "worker.providers"}),
     frozenset({"worker.lane"}),
     frozenset({"worker.outbox", "worker.inbound", "worker.runs", "worker.sessions", "worker.media", "worker.audit"}),

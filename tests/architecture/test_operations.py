@@ -28,7 +28,7 @@ def named(cells: str) -> set[str]:
 def logged() -> Iterator[tuple[str, str]]:
     """Every action in worker/log.py, with the level it is called with."""
     for node in ast.parse((ROOT / "worker" / "log.py").read_text()).body:
-        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and node.name != "configure":
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith(("_", "configure")):
             levels = set(re.findall(r"logging\.(DEBUG|INFO|WARNING|ERROR)|_log\.(error)", ast.unparse(node)))
             yield node.name, "/".join(sorted(level or other.upper() for level, other in levels))
 

@@ -110,9 +110,9 @@ async def test_the_buckets_own_type_and_name_go_with_the_file_unless_nobody_told
     files = Files(shelf, max_bytes=1000)
     await shelf.add("m1", b"typed", mime_type="image/png", filename="cat.png")
     await shelf.add("m2", b"untyped", mime_type="application/octet-stream", filename=None)
-    typed = await files.content(PART)
+    typed = await files.content("shop", PART)
     assert typed == MediaContent(media_id="m1", mime_type="image/png", filename="cat.png", content=b"typed")
-    untyped = await files.content(PART.model_copy(update={"mediaId": "m2"}))
+    untyped = await files.content("shop", PART.model_copy(update={"mediaId": "m2"}))
     assert untyped == MediaContent(media_id="m2", mime_type="image/webp", filename="m2", content=b"untyped")
 
 
@@ -122,15 +122,15 @@ async def test_while_the_bucket_refuses_us_messages_wait_and_go_on_when_it_does_
     await shelf.add("m1", b"content", mime_type="image/png", filename=None)
     files = Files(shelf, max_bytes=1000)
     storage.trouble = [403]
-    answer = await files.content(PART)
+    answer = await files.content("shop", PART)
     assert isinstance(answer, Postponed)
     assert answer.retry_after == timedelta(seconds=30)
-    assert isinstance(await files.content(PART), MediaContent)
+    assert isinstance(await files.content("shop", PART), MediaContent)
 
 
 async def test_a_file_that_is_too_large_is_not_downloaded(storage: FakeStorage, shelf: BucketShelf) -> None:
     await shelf.add("m1", bytes(1001), mime_type="image/png", filename=None)
-    await Files(shelf, max_bytes=1000).content(PART)
+    await Files(shelf, max_bytes=1000).content("shop", PART)
     assert not [call for call in storage.calls if call.startswith("GET /download/")]
 
 

@@ -88,4 +88,4 @@ async def test_secrets_out_of_reach_pause_the_account_instead_of_failing_its_mes
     with caplog.at_level(logging.ERROR):
         outcome = await adapters.send("simulated", message(), limit=LIMIT)
     assert isinstance(outcome, NotConnected)
-    assert [record.action for record in caplog.records] == ["credentials_unavailable"]  # type: ignore[attr-defined]
+    assert [record.__dict__["fields"]["action"] for record in caplog.records] == ["credentials_unavailable"]

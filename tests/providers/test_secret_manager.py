@@ -175,7 +175,7 @@ async def test_a_copy_is_good_for_an_hour_while_secret_manager_does_not_answer(
         for _ in range(20):
             assert await setting.token() == "hunter2"
     assert len(setting.google.asked) == 2, "it is not asked for every message"
-    assert [record.__dict__["action"] for record in caplog.records] == ["credentials_stale"]
+    assert [record.__dict__["fields"]["action"] for record in caplog.records] == ["credentials_stale"]
     setting.clock.now += 3200
     assert await setting.token() == "hunter2"
     setting.clock.now += 200

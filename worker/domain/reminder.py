@@ -108,6 +108,8 @@ class Reminder:
 class InvalidReminder:
     reminder_id: str
     sentences: tuple[str, ...]
+    account_id: str | None = None
+    """As the document says; None if it says nothing usable."""
 
     def __str__(self) -> str:
         return " ".join(self.sentences)
@@ -235,12 +237,14 @@ def parse_reminder(reminder_id: str, raw: Mapping[str, Any]) -> Reminder | Inval
     try:
         document = _Document.model_validate(dict(raw))
     except ValidationError as error:
-        return InvalidReminder(reminder_id, tuple(_sentence(fault) for fault in error.errors(include_url=False)[:10]))
+        account_id, faults = raw.get("accountId"), error.errors(include_url=False)[:10]
+        known = account_id if isinstance(account_id, str) else None
+        return InvalidReminder(reminder_id, tuple(_sentence(fault) for fault in faults), known)
     except (TypeError, ValueError, RecursionError):
         return InvalidReminder(reminder_id, ("The document is not a set of fields.",))
     twice = _first_twice([target.id for target in document.targets])
     if twice is not None:
-        return InvalidReminder(reminder_id, (f"targets: {twice!r} is there twice.",))
+        return InvalidReminder(reminder_id, (f"targets: {twice!r} is there twice.",), document.accountId)
     hours = document.window
     return Reminder(
         reminder_id=reminder_id,

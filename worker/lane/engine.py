@@ -171,7 +171,7 @@ class LaneEngine:
                 asked_for = decision
                 written = await self._lanes.write(ref, decision.lane, stored)
                 if written is not None:
-                    log.lane_acquired(ref, decision.entry, decision.hold.fence)
+                    log.lane_acquired(ref, ref.account_id, decision.entry, decision.hold.fence)
                     return written, decision, asked
 
     async def _work(self, session: Session, handler: Handler) -> None:
@@ -184,7 +184,7 @@ class LaneEngine:
         except LaneLost:
             return
         except Exception as error:
-            log.lane_failed(session.ref, error)
+            log.lane_failed(session.ref, session.account_id, error)
             raise
         finally:
             renewal.cancel()
@@ -222,10 +222,10 @@ class LaneEngine:
                 session.extend_with(None)
                 return False
             case Requeued(at=at) | Sleeping(at=at):
-                log.lane_released(session.ref, type(decision).__name__, at)
+                log.lane_released(session.ref, session.account_id, type(decision).__name__, at)
                 await self._waker.enqueue(session.ref, at)
             case Idle():
-                log.lane_released(session.ref, "Idle", None)
+                log.lane_released(session.ref, session.account_id, "Idle", None)
             case _:
                 assert_never(decision)
         return True

@@ -63,6 +63,8 @@ class Session:
         self._lost = False
         self._extend: Extend | None = None
         self.tidied: Callable[[Lane], Lane] = lambda lane: lane
+        self.account_id = ref.account_id
+        """For log lines. If the lane's key names no account, the handler sets it when it has read whose lane it is."""
 
     @property
     def lane(self) -> Lane:
@@ -118,7 +120,7 @@ class Session:
         if lease is None or not lease.belongs_to(self.hold):
             self._lost = True
             self.changed.set()
-            log.lane_lost(self.ref, self.hold.fence)
+            log.lane_lost(self.ref, self.account_id, self.hold.fence)
             metrics.lease_lost()
             raise LaneLost(self.ref)
         self._store(stored)

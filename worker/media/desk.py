@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from datetime import timedelta
+from functools import partial
 from typing import TypeVar, assert_never
 from urllib.parse import quote
 
@@ -48,11 +49,12 @@ class Desk:
             case MediaMode.UPLOAD:
                 assert upload is not None, f"{provider} takes files by upload, and its adapter offers none"
                 key = FileKey(account_id, provider, part.mediaId)
-                return await self._uploads.handle(key, lambda: self._files.content(part), upload, limit=limit)
+                content = partial(self._files.content, account_id, part)
+                return await self._uploads.handle(key, content, upload, limit=limit)
             case MediaMode.LINK:
-                return await _within(limit / 2, self._link(part))
+                return await _within(limit / 2, self._link(account_id, part))
             case MediaMode.INLINE:
-                return await _within(limit / 2, self._files.content(part))
+                return await _within(limit / 2, self._files.content(account_id, part))
             case _:
                 assert_never(mode)
 
@@ -63,11 +65,11 @@ class Desk:
         await self._uploads.stop()
         self._shelf.close()
 
-    async def _link(self, part: MediaPart) -> MediaLink | Rejected | Postponed:
+    async def _link(self, account_id: str, part: MediaPart) -> MediaLink | Rejected | Postponed:
         known = self._links.get(part.mediaId)
         if known is not None:
             return known
-        found = await self._files.find(part)
+        found = await self._files.find(account_id, part)
         if not isinstance(found, Found):
             return found
         try:

@@ -6,18 +6,16 @@ memory, up to a total. That a file is missing or too large is remembered for a m
 
 from __future__ import annotations
 
-import logging
 from collections import OrderedDict
 from datetime import timedelta
 
+from worker import log
 from worker.domain.message import MediaPart
 from worker.domain.outcome import ErrorCode, Postponed, Rejected
 from worker.media.answers import A_WHILE, not_yet
 from worker.media.shared import Remembered, Shared
 from worker.media.shelf import Found, Shelf, ShelfUnavailable
 from worker.providers.media import MediaContent
-
-log = logging.getLogger(__name__)
 
 REMEMBER = timedelta(seconds=30)
 KEEP_BYTES = 32_000_000
@@ -33,8 +31,8 @@ class Files:
         self._reading: Shared[str, bytes | Rejected] = Shared()
         self._kept = _Kept(keep_bytes)
 
-    async def content(self, part: MediaPart) -> MediaContent | Rejected | Postponed:
-        found = await self.find(part)
+    async def content(self, account_id: str, part: MediaPart) -> MediaContent | Rejected | Postponed:
+        found = await self.find(account_id, part)
         if not isinstance(found, Found):
             return found
         media_id = part.mediaId
@@ -43,7 +41,7 @@ class Files:
             try:
                 content = await self._reading.get(media_id, lambda: self._read(part))
             except ShelfUnavailable as error:
-                return _unavailable(error)
+                return _unavailable(account_id, error)
         if isinstance(content, Rejected):
             return content
         return MediaContent(
@@ -53,14 +51,14 @@ class Files:
             content=content,
         )
 
-    async def find(self, part: MediaPart) -> Found | Rejected | Postponed:
+    async def find(self, account_id: str, part: MediaPart) -> Found | Rejected | Postponed:
         known = self._found.get(part.mediaId)
         if known is not None:
             return known
         try:
             return await self._looking.get(part.mediaId, lambda: self._look(part))
         except ShelfUnavailable as error:
-            return _unavailable(error)
+            return _unavailable(account_id, error)
 
     async def _look(self, part: MediaPart) -> Found | Rejected:
         found = await self._shelf.find(part.mediaId)
@@ -115,8 +113,8 @@ class _Kept:
             self._room += len(dropped)
 
 
-def _unavailable(error: ShelfUnavailable) -> Postponed:
-    log.error("the place where files are kept: %s", error, extra={"action": "shelf_unavailable"})
+def _unavailable(account_id: str, error: ShelfUnavailable) -> Postponed:
+    log.shelf_unavailable(account_id, error)
     return not_yet("the file cannot be read at the moment", retry_after=A_WHILE)
 
 

@@ -12,12 +12,12 @@ replaces the handle; whoever finds another handle there uses that one.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import assert_never
 
+from worker import log
 from worker.clock import Clock
 from worker.domain.outcome import Postponed, Rejected, Unknown
 from worker.domain.upload import Busy, Free, Ready, Refused, claimed, look, time_for
@@ -28,8 +28,6 @@ from worker.media.shared import Remembered, Shared
 from worker.providers.media import MediaContent, MediaHandle, NotUploaded, Upload, Uploaded
 from worker.store.gateway import Conflict
 from worker.store.uploads import StoredUpload, UploadRef, UploadStore
-
-log = logging.getLogger(__name__)
 
 AT_ONCE = 4
 """Uploads in one worker: each holds a whole file in memory."""
@@ -81,7 +79,7 @@ class Uploads:
 
     def forget(self, key: FileKey, handle: str) -> None:
         """The provider refuses it."""
-        log_handle_refused(key)
+        log.media_handle_refused(key.account_id, key.media_id)
         self._refused.keep(key, handle, NEVER)
         if self._known.get(key) == MediaHandle(handle=handle):
             self._known.drop(key)
@@ -129,9 +127,9 @@ class Uploads:
         if isinstance(outcome, Uploaded):
             state = claim.upload.done(outcome.handle, expires_at=outcome.expires_at, now=now)
             await self._written(key, state, claim, until=asked + allowed)
-            log_uploaded(key, len(file.content), _loop_time() - asked)
+            log.media_uploaded(key.account_id, key.media_id, len(file.content), _loop_time() - asked)
             return self._learned(key, MediaHandle(handle=outcome.handle), state.good_until, now)
-        log_not_uploaded(key, outcome)
+        log.media_not_uploaded(key.account_id, key.media_id, outcome.detail)
         await self._written(key, claim.upload.failed(outcome, now=now), claim, until=asked + allowed)
         return outcome
 
@@ -180,32 +178,9 @@ async def _called(key: FileKey, upload: Upload, file: MediaContent, limit: timed
     except TimeoutError:
         return Unknown(detail="the upload was not answered in time")
     except Exception as error:  # noqa: BLE001 - the border: an adapter that broke must not end the account's turn
-        log_adapter_failed(key, error)
+        log.adapter_failed(key.account_id, error, media_id=key.media_id)
         return Unknown(detail=f"the adapter failed ({type(error).__name__})")
 
 
 def _loop_time() -> float:
     return asyncio.get_running_loop().time()
-
-
-# --- what is told
-
-
-def log_uploaded(key: FileKey, size_bytes: int, seconds: float) -> None:
-    log.info("uploaded %d bytes in %.1f s", size_bytes, seconds, extra={"action": "media_uploaded", **_of(key)})
-
-
-def log_not_uploaded(key: FileKey, outcome: NotUploaded) -> None:
-    log.warning("a file was not uploaded: %s", outcome.detail, extra={"action": "media_not_uploaded", **_of(key)})
-
-
-def log_handle_refused(key: FileKey) -> None:
-    log.warning("the provider refused the handle of a file", extra={"action": "media_handle_refused", **_of(key)})
-
-
-def log_adapter_failed(key: FileKey, error: Exception) -> None:
-    log.error("an adapter failed while uploading", exc_info=error, extra={"action": "adapter_failed", **_of(key)})
-
-
-def _of(key: FileKey) -> dict[str, str]:
-    return {"account_id": key.account_id, "media_id": key.media_id}

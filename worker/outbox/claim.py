@@ -174,7 +174,7 @@ class Candidates:
         pairs = [(self._kept[message.request_id], claimed(message, hold)) for message in plan.claims]
         result = await self._messages.claim(pairs)
         if isinstance(result, Conflict):
-            log.claim_conflict(self._ref, len(pairs))
+            log.claim_conflict(self._ref, self._ref.account_id, len(pairs))
             claimed_by_us = await self._ours(pairs, hold) if result.maybe_ours else []
             self.forget()
             return claimed_by_us

@@ -142,7 +142,7 @@ class Completer:
 
     def _written(self, ended: _Ended, stored: Stored) -> None:
         message = ended.verdict.message
-        log.attempt_ended(message.request_id, type(ended.verdict).__name__, message.status)
+        log.attempt_ended(message.account_id, message.request_id, type(ended.verdict).__name__, message.status)
         metrics.attempt(message.status.value)
         self._let_go(ended)
         if not ended.written.done():

@@ -159,7 +159,7 @@ class Drain:
                     return Later(not_before)
                 await self._claim(planned)
             elif planned.is_crowded and self._has_ended_holds():
-                log.lane_crowded(session.ref, len(session.lane.holds))
+                log.lane_crowded(session.ref, session.account_id, len(session.lane.holds))
                 await session.write(self._without_ended_holds)
             elif not self._candidates.exhausted and self._could_use_more(planned):
                 await self._read_more(now)

@@ -39,7 +39,7 @@ class Receipts:
         try:
             return await self._apply(account_id, event)
         except (Unwritable, ValueError, TypeError, OverflowError):  # no document will ever hold its time or text
-            log.receipt_ignored(event.request_id, "unwritable")
+            log.receipt_ignored(account_id, event.request_id, "unwritable")
             return Applied.IGNORED
 
     async def _apply(self, account_id: str, event: PartReceipt) -> Applied:
@@ -53,7 +53,7 @@ class Receipts:
             document = outbox.message if outbox is not None and isinstance(outbox.message, OutboxMessage) else None
             decision = apply(found.shown, event.receipt, document, mark=event.correlation)
             if isinstance(decision, Ignored):
-                log.receipt_ignored(found.request_id, decision.because)
+                log.receipt_ignored(account_id, found.request_id, decision.because)
                 return Applied.IGNORED
             settled = None if decision.outbox is None or outbox is None else (outbox, decision.outbox)
             if isinstance(await self._messages.settle(found, decision.shown, settled), Conflict):

@@ -16,7 +16,7 @@ from worker.store.shown_message import shown_refusals
 
 async def refuse(messages: MessageStore, document: Stored, error: DeliveryError) -> Committed | Conflict:
     """Both in one commit; the outbox document alone, if there is no message document to write to."""
-    log.message_refused(document.request_id, error.message)
+    log.message_refused(document.account_id, document.request_id, error.message)
     marked = refusal(document, error, error.at + KEEP_ENDED)
     for shown in shown_refusals(document, error):
         with suppress(Unwritable):

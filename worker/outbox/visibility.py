@@ -21,4 +21,4 @@ def record_gaps(ref: LaneRef, documents: Sequence[Stored], overlap: timedelta) -
             continue
         metrics.visibility_gap(gap.total_seconds())
         if is_near(gap, overlap):
-            log.visible_late(ref, stored.request_id, gap.total_seconds(), overlap.total_seconds())
+            log.visible_late(ref, ref.account_id, stored.request_id, gap.total_seconds(), overlap.total_seconds())

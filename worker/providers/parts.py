@@ -11,13 +11,13 @@ only while half of that time is left; what remains goes in the next attempt.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from random import Random
 from typing import assert_never
 
+from worker import log
 from worker.domain.correlation import Correlation
 from worker.domain.message import MediaPart, OutboxMessage, Part
 from worker.domain.outcome import (
@@ -44,8 +44,6 @@ from worker.providers.media import (
     as_not_sent,
 )
 from worker.providers.protocol import Profile
-
-log = logging.getLogger(__name__)
 
 Sleep = Callable[[float], Awaitable[object]]
 
@@ -85,14 +83,6 @@ class OnePart:
 
 SendPart = Callable[[OnePart], Awaitable[Outcome | MediaRefused]]
 """`Sent` when the part was accepted. `parts_sent` is left alone: counting is not its business."""
-
-
-def log_adapter_failed(one: OnePart, error: Exception) -> None:
-    log.error(
-        "an adapter failed while sending",
-        exc_info=error,
-        extra={"action": "adapter_failed", "request_id": one.correlation.request_id, "account_id": one.account_id},
-    )
 
 
 class PartSender:
@@ -183,7 +173,7 @@ async def _outcome_of(send_part: SendPart, one: OnePart) -> Outcome | MediaRefus
     try:
         return await send_part(one)
     except Exception as error:  # noqa: BLE001 - the border: an adapter that broke may have sent before it did
-        log_adapter_failed(one, error)
+        log.adapter_failed(one.account_id, error, request_id=one.correlation.request_id)
         return Unknown(detail=f"the adapter failed ({type(error).__name__})")
 
 

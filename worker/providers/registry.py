@@ -7,7 +7,6 @@ wrong password, its messages stay queued, and no caller needs a branch.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -16,6 +15,7 @@ from typing import Literal, assert_never
 
 import httpx
 
+from worker import log
 from worker.clock import Clock, system_clock
 from worker.domain.message import OutboxMessage
 from worker.domain.outcome import AuthFailed, Capability, NotConnected, Outcome, Unknown
@@ -38,8 +38,6 @@ from worker.providers.simulated import CAPABILITIES, Simulated
 from worker.providers.waha import Waha
 from worker.providers.whatsapp_cloud import URL as WHATSAPP_CLOUD_URL
 from worker.providers.whatsapp_cloud import WhatsAppCloud
-
-log = logging.getLogger(__name__)
 
 MAX_WEBHOOK_BYTES = 1_000_000
 
@@ -90,7 +88,7 @@ class Providers:
             async with asyncio.timeout(limit.total_seconds() / 4):
                 credentials = await self._credentials.resolve(message.account_id)
         except (CredentialsUnavailable, TimeoutError) as error:
-            log_credentials_unavailable(message.account_id, error)
+            log.credentials_unavailable(message.account_id, error)
             return NotConnected(detail="the account's credentials cannot be read at the moment")
         outcome = await self[name].send(message, credentials, limit=timedelta(seconds=ends - clock()))
         if isinstance(outcome, AuthFailed):
@@ -106,7 +104,7 @@ class Providers:
         try:
             credentials = await self._credentials.resolve(account_id)
         except CredentialsUnavailable as error:
-            log_credentials_unavailable(account_id, error)
+            log.credentials_unavailable(account_id, error)
             return TryLater()
         provider, secret = self[name], credentials.get(WEBHOOK_SECRET)
         if not secret or not _is_genuine(provider, headers, raw_body, secret, now=now):
@@ -121,7 +119,7 @@ class Providers:
         try:
             credentials = await self._credentials.resolve(account_id)
         except CredentialsUnavailable as error:
-            log_credentials_unavailable(account_id, error)
+            log.credentials_unavailable(account_id, error)
             return TryLater()
         challenge = self[name].handshake(query, credentials)
         return Refused() if challenge is None else challenge
@@ -148,7 +146,7 @@ class Providers:
         except TimeoutError:
             return Unknown(detail="the provider did not answer in time")
         except CredentialsUnavailable as error:
-            log_credentials_unavailable(account_id, error)
+            log.credentials_unavailable(account_id, error)
             return NotConnected(detail="the account's credentials cannot be read at the moment")
 
     async def check(self, name: str, account_id: str, credentials: Credentials, *, limit: timedelta) -> Checked:
@@ -209,14 +207,6 @@ _NO_PROMISES = Profile(
     needs_session=False,
     throttle_scopes=frozenset(),
 )
-
-
-def log_credentials_unavailable(account_id: str, error: Exception) -> None:
-    log.error(
-        "the credentials of an account cannot be read: %s",
-        error,
-        extra={"action": "credentials_unavailable", "account_id": account_id},
-    )
 
 
 def providers(

@@ -10,7 +10,6 @@ account's credentials, and its messages wait.
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 import time
 from collections import OrderedDict
@@ -28,6 +27,7 @@ from google.cloud.secretmanager_v1.services.secret_manager_service.transports im
     SecretManagerServiceGrpcAsyncIOTransport,
 )
 
+from worker import log
 from worker.providers.credentials import (
     SECRETS_VARIABLE,
     CredentialResolver,
@@ -38,7 +38,6 @@ from worker.providers.credentials import (
 )
 
 T = TypeVar("T")
-log = logging.getLogger(__name__)
 
 PREFIX = "outbox-account-"
 LONGEST_ID = 255
@@ -205,7 +204,7 @@ class SecretManagerCredentials(CredentialResolver):
         copy = self._copies.get(account_id)
         if copy is None or self._clock() - copy.fetched_at > STALE_SECONDS:
             raise error
-        log_stale(account_id, error)
+        log.credentials_stale(account_id, error)
         return self._keep(account_id, copy.credentials, copy.fetched_at, good_for=PAUSE_SECONDS)
 
     def _keep(self, account_id: str, credentials: Credentials, fetched_at: float, *, good_for: float) -> Credentials:
@@ -222,11 +221,3 @@ def _credentials(account_id: str, text: str) -> Credentials:
     if not all(is_usable(secret) for secret in entries.values()):
         raise CredentialsUnavailable(f"{where} must be an object of printable strings")
     return Credentials(entries)
-
-
-def log_stale(account_id: str, error: CredentialsUnavailable) -> None:
-    log.warning(
-        "an older copy of an account's credentials is used: %s",
-        error,
-        extra={"action": "credentials_stale", "account_id": account_id},
-    )

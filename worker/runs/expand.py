@@ -108,7 +108,7 @@ class Expand:
             if chunk is not None:
                 parsed = parse_targets(chunk.targets)
                 if isinstance(parsed, str):
-                    log.targets_invalid(run.run_id, chunk.name, parsed)
+                    log.targets_invalid(run.account_id, run.run_id, chunk.name, parsed)
                 else:
                     targets = parsed[index : index + size]
             if targets and chunk is not None:

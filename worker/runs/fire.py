@@ -62,8 +62,9 @@ class ReminderHandler:
             stored = await self.runs.reminder(session.ref.key)
             if not isinstance(stored, StoredReminder):
                 if isinstance(stored, InvalidReminder):
-                    log.reminder_invalid(session.ref.key, str(stored))
-                return Nothing()  # whoever mends it wakes the lane
+                    log.reminder_invalid(stored.account_id, session.ref.key, str(stored))
+                return Nothing()  # a write that repairs it wakes the lane
+            session.account_id = stored.reminder.account_id
             if stored.reminder.status is not ReminderStatus.ACTIVE:
                 return Nothing()
             work = await self._turn(stored)
@@ -77,7 +78,7 @@ class ReminderHandler:
         try:
             calendar = calendar_of(reminder.schedule, reminder.window.zone)
         except InvalidSchedule as error:
-            log.reminder_invalid(reminder.reminder_id, str(error))
+            log.reminder_invalid(reminder.account_id, reminder.reminder_id, f"schedule: {error}")
             return Nothing()
         decision = due(reminder, calendar, self.clock())
         match decision:

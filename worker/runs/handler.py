@@ -44,6 +44,7 @@ class RunHandler:
             stored = await self.runs.run(session.ref.key)
             if stored is None:
                 return Nothing()
+            session.account_id = stored.run.account_id
             work = await self._step(stored, session)
             if work is not None:
                 return work

@@ -70,7 +70,7 @@ class Summary:
         }
         if not await self.runs.write(stored, fields):
             return False
-        log.run_ended(run.run_id, status.value)
+        log.run_ended(run.account_id, run.run_id, status.value)
         return True
 
     async def _final_counts(self, run: Run) -> Counts:

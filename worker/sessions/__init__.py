@@ -2,5 +2,4 @@
 
 hotset     what others want of it: a session, to be done with one, to doubt one
 handler    the lane of one session: orders it up and down, and looks at it
-telling    a line for each event worth one
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Literal, assert_never
 
+from worker import log
 from worker.clock import Clock
 from worker.domain.hotset import State
 from worker.domain.lane import NO_DEBOUNCE, Debounce, Later, More, Nothing, Work
@@ -28,7 +29,6 @@ from worker.domain.session_wants import View
 from worker.lane.session import Session
 from worker.providers.protocol import SessionState
 from worker.providers.registry import Providers
-from worker.sessions import telling
 from worker.sessions.hotset import HotSet
 
 LONGEST_CALL = timedelta(seconds=15)
@@ -114,7 +114,7 @@ class _Turn:
 
     async def _found(self, view: View, what: Seen) -> None:
         of = _state(view)
-        telling.session_seen(self._account_id, of.value, what.value)
+        log.session_seen(self._account_id, of.value, what.value)
         await self._hot.change(self._account_id, lambda now: seen(now, what, of))
 
     async def _order(self, view: View, order: Literal["state", "start", "stop"]) -> Seen:

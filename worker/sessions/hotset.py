@@ -12,12 +12,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
 
+from worker import log
 from worker.clock import Clock
 from worker.domain.hotset import Rules
 from worker.domain.session_wants import Hot, News, NotYet, Step, View, done, doubt, reported_up, want
 from worker.errors import StoreUnavailable
 from worker.lane.waking import Waker
-from worker.sessions import telling
 from worker.store.lanes import LaneRef
 from worker.store.sessions import SessionStore, StoredSession
 
@@ -88,7 +88,7 @@ class HotSet:
             if await self._store.write(account_id, stored, step):
                 await self._follow(account_id, stored, step)
                 return step
-        telling.set_contended(account_id)
+        log.hot_set_contended(account_id)
         return None
 
     def _view(self, account_id: str, stored: StoredSession, provider: str | None) -> View:
@@ -108,8 +108,8 @@ class HotSet:
         for other in sorted(step.wake):
             await self._waker.wake(lane_of(other))
         for other in step.dropped:
-            telling.session_not_stopped(other)
+            log.session_not_stopped(other)
         if step.memory.trouble is not None and step.memory.retry_at != stored.memory.retry_at:
-            telling.session_troubled(account_id, step.memory.trouble.value, step.memory.retry_at)
+            log.session_troubled(account_id, step.memory.trouble.value, step.memory.retry_at)
         if step.news is not None:
             await self._on_news(account_id, step.news)

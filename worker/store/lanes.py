@@ -18,6 +18,8 @@ from worker.store.gateway import Conflict, Gateway, Snapshot
 from worker.store.values import Version, time_of
 from worker.store.writes import DELETE, WriteOp, create, update
 
+_KEYS_WITHOUT_ACCOUNT = frozenset({"reminder", "run"})
+
 
 @dataclass(frozen=True, slots=True)
 class StoredLane:
@@ -40,6 +42,11 @@ class LaneRef:
     @property
     def path(self) -> str:
         return paths.lane(self.kind, self.key)
+
+    @property
+    def account_id(self) -> str | None:
+        """The account that the key names, alone or before a recipient. None for a reminder's and a run's lanes."""
+        return None if self.kind in _KEYS_WITHOUT_ACCOUNT else self.key.partition("__")[0]
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.key}"
