@@ -9,6 +9,7 @@ import asyncio
 import base64
 import contextlib
 import os
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import cache
 from typing import Any
@@ -18,13 +19,16 @@ from cloudevents.http import CloudEvent
 from google.events.cloud import firestore as firestore_events
 from google.protobuf.message import DecodeError
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from worker import log
-from worker.app import sweeping
-from worker.auth import CallerCheck, UserCheck
+from worker.app import bodies_of, refused, sweeping
+from worker.auth import CallerCheck, User, UserCheck
+from worker.bodies import Bodies, NotRead, declared, has_body
 from worker.inbound.webhook import Answer
 from worker.outbox.api import MAX_BODY_BYTES, MessagesApi
+from worker.outbox.calling import Answer as ApiAnswer
+from worker.outbox.calling import signed_in
 from worker.providers.registry import MAX_WEBHOOK_BYTES
 from worker.runs.api import ACTIONS, RemindersApi, RunsApi
 from worker.runs.api import MAX_BODY_BYTES as MAX_REMINDER_BYTES
@@ -32,6 +36,9 @@ from worker.serve import caller_check, system_from_environment
 from worker.settings import Settings
 from worker.store.values import from_fields
 from worker.wiring import System
+
+MAX_COMMAND_BYTES = 64 * 1024
+"""Commands have no body; what comes with one is not used."""
 
 log.configure_beside(os.environ.get("OUTBOX_LOG_LEVEL", "INFO"))
 
@@ -66,6 +73,11 @@ def _callers() -> CallerCheck:
     return caller_check(_settings())
 
 
+@cache
+def _bodies() -> Bodies:
+    return bodies_of(_settings())
+
+
 @functions_framework.cloud_event
 async def on_outbox_created(event: CloudEvent) -> None:
     """Eventarc, `google.cloud.firestore.document.v1.created` on `outbox/{requestId}`."""
@@ -84,17 +96,21 @@ async def provider_webhook(request: Request) -> Response | tuple[str, int]:
     """`/{provider}/{accountId}`, called by the provider: signed with POST, or with GET to make sure of the address."""
     segments = [segment for segment in request.scope["path"].split("/") if segment]
     if len(segments) < 2:
-        return "no such webhook", 404
+        return _refused(request, "no such webhook", 404)
     provider, account_id = segments[-2:]
     if request.method == "GET":
         return await _handshake(provider, account_id, request)
     if request.method != "POST":
-        return "method not allowed", 405
-    body = await _body(request, MAX_WEBHOOK_BYTES)
-    if body is None:
-        return "too large", 413
+        return _refused(request, "method not allowed", 405)
+    if (too_large := declared(request.headers, MAX_WEBHOOK_BYTES)) is not None:
+        return _refused(request, too_large.reason, too_large.status)
     system = await _system()
-    answer = await system.webhook.take(provider, account_id, request.headers, body)
+    if (refusal := await system.webhook.admit(provider, account_id, request.headers)) is not None:
+        return _refused(request, refusal.name.lower(), refusal.value)
+    async with _bodies().read(request, MAX_WEBHOOK_BYTES) as body:
+        if isinstance(body, NotRead):
+            return _refused(request, body.reason, body.status)
+        answer = await system.webhook.take(provider, account_id, request.headers, body)
     return answer.name.lower(), answer.value
 
 
@@ -102,75 +118,83 @@ async def _handshake(provider: str, account_id: str, request: Request) -> Respon
     system = await _system()
     answer = await system.webhook.handshake(provider, account_id, request.query_params)
     if isinstance(answer, Answer):
-        return answer.name.lower(), answer.value
+        return _refused(request, answer.name.lower(), answer.value)
     # What is echoed came from outside: no browser may take it for a page.
     return PlainTextResponse(answer, headers={"X-Content-Type-Options": "nosniff"})
 
 
 @functions_framework.http
-async def enqueue(request: Request) -> tuple[dict[str, Any], int]:
+async def enqueue(request: Request) -> Response:
     """`POST /v1/messages`, called with a Firebase ID token by apps that have no Firestore SDK."""
     if not request.scope["path"].endswith("/v1/messages"):
-        return {"error": "no such path; messages are posted to /v1/messages"}, 404
+        return refused(request, {"error": "no such path; messages are posted to /v1/messages"}, 404)
     if request.method != "POST":
-        return {"error": "method not allowed; messages are posted"}, 405
-    body = await _body(request, MAX_BODY_BYTES)
-    if body is None:
-        return {"error": f"the body is larger than {MAX_BODY_BYTES:,} bytes"}, 413
-    system = await _system()
-    api = MessagesApi(_users(), system.gateway, system.enqueue, system.clock)
-    answer = await api.post(request.headers.get("authorization"), body)
-    return answer.body, answer.status
+        return refused(request, {"error": "method not allowed; messages are posted"}, 405)
+
+    async def post(system: System, user: User, body: bytes) -> ApiAnswer:
+        return await MessagesApi(system.gateway, system.enqueue, system.clock).post(user, body)
+
+    return await _called(request, MAX_BODY_BYTES, post)
 
 
 @functions_framework.http
-async def reminders(request: Request) -> tuple[dict[str, Any], int]:
+async def reminders(request: Request) -> Response:
     """`POST /v1/reminders`, called as `enqueue` is."""
     if not request.scope["path"].endswith("/v1/reminders"):
-        return {"error": "no such path; reminders are posted to /v1/reminders"}, 404
+        return refused(request, {"error": "no such path; reminders are posted to /v1/reminders"}, 404)
     if request.method != "POST":
-        return {"error": "method not allowed; reminders are posted"}, 405
-    body = await _body(request, MAX_REMINDER_BYTES)
-    if body is None:
-        return {"error": f"the body is larger than {MAX_REMINDER_BYTES:,} bytes"}, 413
-    system = await _system()
-    api = RemindersApi(_users(), system.gateway, system.remind)
-    answer = await api.post(request.headers.get("authorization"), body)
-    return answer.body, answer.status
+        return refused(request, {"error": "method not allowed; reminders are posted"}, 405)
+
+    async def post(system: System, user: User, body: bytes) -> ApiAnswer:
+        return await RemindersApi(system.gateway, system.remind).post(user, body)
+
+    return await _called(request, MAX_REMINDER_BYTES, post)
 
 
 @functions_framework.http
-async def runs(request: Request) -> tuple[dict[str, Any], int]:
+async def runs(request: Request) -> Response:
     """`GET /v1/runs/{runId}`, and `POST /v1/runs/{runId}:pause`, or resume, cancel, retry-failed."""
     _, found, name = request.scope["path"].rpartition("/v1/runs/")
     run_id, _, action = name.partition(":")
     if not found or not run_id or "/" in run_id or (action and action not in ACTIONS):
-        return {"error": f"no such path; a run is /v1/runs/ID, and told by ID:{'|'.join(ACTIONS)}"}, 404
+        known = f"a run is /v1/runs/ID, and its commands are ID:{'|'.join(ACTIONS)}"
+        return refused(request, {"error": f"no such path; {known}"}, 404)
     if request.method != ("POST" if action else "GET"):
-        return {"error": "method not allowed; a run is read with GET, and told with POST"}, 405
-    system = await _system()
-    api = RunsApi(_users(), system.gateway, system.runs, system.control, system.summary)
-    authorization = request.headers.get("authorization")
-    answer = await (api.post(authorization, run_id, action) if action else api.get(authorization, run_id))
-    return answer.body, answer.status
+        return refused(request, {"error": "method not allowed; a run is read with GET, its commands are POST"}, 405)
+
+    async def command(system: System, user: User, body: bytes) -> ApiAnswer:
+        api = RunsApi(system.gateway, system.runs, system.control, system.summary)
+        return await (api.post(user, run_id, action) if action else api.get(user, run_id))
+
+    return await _called(request, MAX_COMMAND_BYTES, command)
 
 
 @functions_framework.http
 async def sweep(request: Request) -> Response | tuple[str, int]:
     """Called by Cloud Scheduler where it cannot call the worker, which then pulls and has no address."""
     if request.method != "POST":
-        return "method not allowed", 405
-    return await sweeping(await _system(), _callers())(request)
+        return _refused(request, "method not allowed", 405)
+    return await sweeping(await _system(), _callers(), _bodies())(request)
 
 
-async def _body(request: Request, most: int) -> bytes | None:
-    """None: it has more bytes than that, and was not read to its end."""
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > most:
-            return None
-    return bytes(body)
+async def _called(request: Request, most: int, api: Callable[[System, User, bytes], Awaitable[ApiAnswer]]) -> Response:
+    """The Content-Length first, then the token, then the body, then the call."""
+    if (too_large := declared(request.headers, most)) is not None:
+        return refused(request, {"error": too_large.reason}, too_large.status)
+    user = await signed_in(_users(), request.headers.get("authorization"))
+    if isinstance(user, ApiAnswer):
+        return refused(request, user.body, user.status)
+    async with _bodies().read(request, most) as body:
+        if isinstance(body, NotRead):
+            return refused(request, {"error": body.reason}, body.status)
+        answer = await api(await _system(), user, body)
+    return JSONResponse(answer.body, status_code=answer.status)
+
+
+def _refused(request: Request, text: str, status: int) -> Response:
+    """As `refused`, for callers that are no apps."""
+    headers = {"Connection": "close"} if has_body(request.headers) else None
+    return PlainTextResponse(text, status_code=status, headers=headers)
 
 
 def _document(data: Any) -> Any:

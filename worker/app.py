@@ -18,16 +18,19 @@ from starlette.routing import Route
 
 from worker import log, metrics
 from worker.auth import Allowed, CallerCheck, Forbidden, Unauthenticated
+from worker.bodies import Bodies, NotRead, has_body
 from worker.errors import StoreUnavailable
 from worker.lane.engine import NotHeld
 from worker.outbox.late_receipts import BadBatch, parse_batch
 from worker.runs.fire import RUN
+from worker.settings import Settings
 from worker.store.lanes import LaneRef
 from worker.wiring import System
 
 MAX_BODY_BYTES = 64 * 1024
 MAX_KEY_BYTES = 1_400
 """With its kind before it, still within the 1,500 that a name may have."""
+TOO_LARGE = 413
 RETRY_COUNT = "x-cloudtasks-taskretrycount"
 
 
@@ -42,6 +45,7 @@ class Stopping(Exception):
 def app(system: System, callers: CallerCheck, stop: asyncio.Event | None = None) -> Starlette:
     """`stop` is set when the worker begins to stop: from then on tasks are sent away, to be tried again elsewhere."""
     stopping = stop or asyncio.Event()
+    bodies = bodies_of(system.settings)
 
     async def run_lane(body: dict[str, Any], is_retry: bool) -> dict[str, Any]:
         kind, key = body.get("kind"), body.get("key")
@@ -84,10 +88,10 @@ def app(system: System, callers: CallerCheck, stop: asyncio.Event | None = None)
     metrics.watch_lanes(lambda: system.engine.held, lambda: system.engine.waiting)
     return Starlette(
         routes=[
-            Route("/tasks/lane", _task(callers, run_lane), methods=["POST"]),
-            Route("/tasks/window-end", _task(callers, end_window), methods=["POST"]),
-            Route("/tasks/receipt", _task(callers, look_at_receipts), methods=["POST"]),
-            Route("/tasks/sweep", sweeping(system, callers), methods=["POST"]),
+            Route("/tasks/lane", _task(callers, bodies, run_lane), methods=["POST"]),
+            Route("/tasks/window-end", _task(callers, bodies, end_window), methods=["POST"]),
+            Route("/tasks/receipt", _task(callers, bodies, look_at_receipts), methods=["POST"]),
+            Route("/tasks/sweep", sweeping(system, callers, bodies), methods=["POST"]),
             Route("/healthz", health),
             Route("/metrics", show_metrics),
         ]
@@ -110,7 +114,11 @@ def _checked(key: str) -> str:
     return key
 
 
-def sweeping(system: System, callers: CallerCheck) -> Callable[[Request], Awaitable[Response]]:
+def bodies_of(settings: Settings) -> Bodies:
+    return Bodies(most_bytes=round(settings.body_memory_mb * 1_000_000), seconds=settings.body_seconds)
+
+
+def sweeping(system: System, callers: CallerCheck, bodies: Bodies) -> Callable[[Request], Awaitable[Response]]:
     """The endpoint that Cloud Scheduler calls each minute, here or as a function of its own."""
 
     async def sweep(body: dict[str, Any], is_retry: bool) -> dict[str, Any]:
@@ -119,24 +127,28 @@ def sweeping(system: System, callers: CallerCheck) -> Callable[[Request], Awaita
         metrics.sweep_find("account", swept.accounts)
         return {"lanes": swept.lanes, "accounts": swept.accounts}
 
-    return _task(callers, sweep)
+    return _task(callers, bodies, sweep)
 
 
-def _task(callers: CallerCheck, work: Work) -> Callable[[Request], Awaitable[Response]]:
+def _task(callers: CallerCheck, bodies: Bodies, work: Work) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         match await callers.check(request.headers.get("authorization")):
             case Unauthenticated(reason=reason):
-                return JSONResponse({"error": reason}, status_code=401)
+                return refused(request, {"error": reason}, 401)
             case Forbidden(reason=reason):
-                return JSONResponse({"error": reason}, status_code=403)
+                return refused(request, {"error": reason}, 403)
             case Allowed():
                 pass
         try:
             is_retry = request.headers.get(RETRY_COUNT, "0") != "0"
-            return JSONResponse(await work(await _body(request), is_retry))
+            async with bodies.read(request, MAX_BODY_BYTES) as data:
+                if isinstance(data, NotRead) and data.status != TOO_LARGE:  # perhaps the next attempt comes whole
+                    return refused(request, {"error": data.reason}, 503)
+                body = _body(data)
+            return JSONResponse(await work(body, is_retry))
         except BadTask as error:
             log.bad_task(str(error))
-            return JSONResponse({"dropped": str(error)})
+            return refused(request, {"dropped": str(error)}, 200)
         except StoreUnavailable as error:
             return JSONResponse({"error": str(error)}, status_code=503)
         except Stopping:
@@ -145,12 +157,15 @@ def _task(callers: CallerCheck, work: Work) -> Callable[[Request], Awaitable[Res
     return endpoint
 
 
-async def _body(request: Request) -> dict[str, Any]:
-    data = b""
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > MAX_BODY_BYTES:
-            raise BadTask("the body is too large")
+def refused(request: Request, content: dict[str, Any], status: int) -> Response:
+    """An answer that may come before the body: it closes the connection if there is one to leave unread."""
+    headers = {"Connection": "close"} if has_body(request.headers) else None
+    return JSONResponse(content, status_code=status, headers=headers)
+
+
+def _body(data: bytes | NotRead) -> dict[str, Any]:
+    if isinstance(data, NotRead):
+        raise BadTask(data.reason)
     try:
         body = json.loads(data or b"{}")
     except (ValueError, RecursionError):

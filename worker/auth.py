@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -32,6 +33,19 @@ RETRY = timedelta(minutes=1)
 LEEWAY_SECONDS = 30
 EMULATOR_VARIABLE = "FIREBASE_AUTH_EMULATOR_HOST"
 CLOUD_RUN_VARIABLE = "K_SERVICE"
+
+
+LONGEST_TOKEN = 8_192
+"""Google's and Firebase's have about 1,000 characters."""
+_TOKEN = re.compile(r"[\w-]+\.[\w-]+\.[\w-]*", re.ASCII)
+
+
+def bearer_in(authorization: str | None) -> str | None:
+    """The token of an Authorization header, if it has the form of one: three parts, the last empty if it is unsigned.
+    Looked at before anything is verified, fetched or read."""
+    scheme, _, token = (authorization or "").partition(" ")
+    is_token = scheme.lower() == "bearer" and len(token) <= LONGEST_TOKEN and _TOKEN.fullmatch(token)
+    return token if is_token else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +93,8 @@ class CallerCheck:
         self._fetching = asyncio.Lock()
 
     async def check(self, authorization: str | None) -> Allowed | Unauthenticated | Forbidden:
-        scheme, _, token = (authorization or "").partition(" ")
-        if scheme.lower() != "bearer" or not token:
+        token = bearer_in(authorization)
+        if token is None:
             return Unauthenticated("a bearer token is needed")
         try:
             key_id = jwt.get_unverified_header(token).get("kid", "")
@@ -152,8 +166,8 @@ class UserCheck:
         self._invalid: type[Exception] = firebase_admin.auth.InvalidIdTokenError
 
     async def check(self, authorization: str | None) -> User | Unauthenticated | CannotTell:
-        scheme, _, token = (authorization or "").partition(" ")
-        if scheme.lower() != "bearer" or not token:
+        token = bearer_in(authorization)
+        if token is None:
             return Unauthenticated("a Firebase ID token is needed: Authorization: Bearer TOKEN")
         try:
             claims: Mapping[str, Any] = await asyncio.to_thread(

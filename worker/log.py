@@ -170,6 +170,12 @@ def credentials_stale(account_id: str, error: Exception) -> None:
     _line(logging.WARNING, "credentials_stale", message, account_id, reason=masked(str(error)))
 
 
+def unknown_accounts_limited() -> None:
+    """At most once a minute."""
+    message = "webhooks name many accounts that have no secret; unknown names are not looked up for now"
+    _line(logging.WARNING, "unknown_accounts_limited", message, None)
+
+
 # --- files
 
 

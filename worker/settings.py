@@ -80,6 +80,12 @@ class Settings(BaseModel):
     webhook_seconds: float = Field(default=1, gt=0)
     """And for how long at most."""
 
+    # --- bodies of HTTP requests (worker/bodies.py)
+    body_seconds: float = Field(default=10, gt=0)
+    """How long a caller may take to send one."""
+    body_memory_mb: float = Field(default=32, gt=0)
+    """What all bodies of a process may hold together; more are answered with 503."""
+
     # --- sessions (docs/sessions.md)
     hot_sessions: int = Field(default=5, ge=1)
     session_idle_seconds: float = Field(default=60, ge=0)

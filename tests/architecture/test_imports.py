@@ -33,6 +33,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "worker.metrics",
             "worker.clock",
             "worker.auth",
+            "worker.bodies",
         }
     ),
     frozenset({"worker.store", "worker.wake", "worker.providers"}),

@@ -20,7 +20,7 @@ from worker import log
 ROOT = Path(__file__).resolve().parents[2]
 LOGGERS = ("worker/log.py",)
 NOT_EVENTS = {"configure", "configure_beside"}
-ABOUT_NO_ACCOUNT = {"sweep_found"}
+ABOUT_NO_ACCOUNT = {"sweep_found", "unknown_accounts_limited"}
 """Events about all accounts together."""
 
 

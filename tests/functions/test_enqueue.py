@@ -308,7 +308,8 @@ async def test_a_body_that_is_too_large_is_not_read_to_its_end(instance: Service
 
     app = functions_framework.aio.create_asgi_app_from_module("enqueue", "main.py", None, functions.main, None)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://functions") as client:
-        assert (await client.post("/v1/messages", content=endless())).status_code == 413
+        headers = {"authorization": f"Bearer {unsigned_token('ann')}"}
+        assert (await client.post("/v1/messages", content=endless(), headers=headers)).status_code == 413
     assert len(list(chunks)) > 20, "it was read on"
 
 

@@ -14,7 +14,7 @@ import pytest
 import functions.main
 from emulator.providers.faults import Faults
 from tests.functions.calling import call, member, prepared
-from tests.functions.firebase import now
+from tests.functions.firebase import now, unsigned_token
 from tests.service.support import Service
 from worker.domain.reminder import ReminderStatus
 from worker.runs.api import MAX_BODY_BYTES
@@ -236,7 +236,8 @@ async def test_a_body_that_is_too_large_is_not_read_to_its_end(instance: Service
 
     app = functions_framework.aio.create_asgi_app_from_module("reminders", "main.py", None, functions.main, None)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://functions") as client:
-        answer = await client.post("/v1/reminders", content=endless())
+        headers = {"authorization": f"Bearer {unsigned_token('ann')}"}
+        answer = await client.post("/v1/reminders", content=endless(), headers=headers)
     assert answer.status_code == 413
     assert f"{MAX_BODY_BYTES:,}" in answer.json()["error"]
     assert len(list(chunks)) > 5, "it was read on"

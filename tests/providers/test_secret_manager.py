@@ -22,8 +22,9 @@ from tests.providers.secret_manager import PROJECT, SecretManager, secret_manage
 from tests.providers.support import LIMIT, message
 from worker.domain.outcome import AuthFailed
 from worker.providers import secret_manager as ours
-from worker.providers.credentials import CredentialsUnavailable, credentials_from
+from worker.providers.credentials import CredentialsUnavailable, LookupsExhausted, credentials_from
 from worker.providers.keeping import FileKeeper, Kept, NotKept, keeper_from
+from worker.providers.lookups import LOOKUPS_PER_SECOND, MOST_LOOKUPS
 from worker.providers.registry import ProviderSettings, Refused, providers
 from worker.providers.secret_manager import SecretManagerCredentials, connect, secret_id
 
@@ -147,10 +148,75 @@ async def test_a_disabled_secret_is_none(setting: Setting) -> None:
 async def test_names_that_anybody_can_ask_for_do_not_fill_the_memory(
     setting: Setting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ours, "MOST_KEPT", 10)
+    monkeypatch.setattr(ours, "MOST_MISSING", 10)
+    assert await setting.token() == "hunter2"
     for number in range(30):
         await setting.token(f"nobody-{number}")
-    assert len(setting.resolver._copies) == 10
+    assert (list(setting.resolver._copies), len(setting.resolver._missing)) == (["acme"], 10)
+
+
+# --- names that anonymous callers chose
+
+
+async def unproven(setting: Setting, account_id: str) -> str | None:
+    return (await setting.resolver.resolve_unproven(account_id)).get("token")
+
+
+async def test_a_thousand_unknown_names_cost_few_questions_and_leave_the_good_copies(
+    setting: Setting, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert await setting.token() == "hunter2"
+    limited = 0
+    with caplog.at_level(logging.WARNING):
+        for number in range(1_000):
+            try:
+                assert await unproven(setting, f"made-up-{number}") is None
+            except LookupsExhausted:
+                limited += 1
+    assert len(setting.google.asked) == 1 + MOST_LOOKUPS
+    assert limited == 1_000 - MOST_LOOKUPS
+    assert [record.__dict__["fields"]["action"] for record in caplog.records] == ["unknown_accounts_limited"]
+    assert (await unproven(setting, "acme"), await setting.token()) == ("hunter2", "hunter2")
+    assert len(setting.google.asked) == 1 + MOST_LOOKUPS, "its copy is still there"
+    setting.clock.now += 301
+    assert await unproven(setting, "acme") == "hunter2", "and is fetched again, whatever strangers ask for"
+
+
+async def test_the_same_unknown_name_costs_one_question(setting: Setting) -> None:
+    for _ in range(100):
+        assert await unproven(setting, "made-up") is None
+    assert len(setting.google.asked) == 1
+
+
+async def test_unknown_names_are_looked_up_again_when_time_has_passed(setting: Setting) -> None:
+    for number in range(MOST_LOOKUPS):
+        await unproven(setting, f"made-up-{number}")
+    setting.google.put("new", HUNTER)
+    with pytest.raises(LookupsExhausted):
+        await unproven(setting, "new")
+    setting.clock.now += 1 / LOOKUPS_PER_SECOND
+    assert await unproven(setting, "new") == "hunter2"
+
+
+async def test_names_that_exist_use_nothing_up(setting: Setting) -> None:
+    for number in range(3 * MOST_LOOKUPS):
+        setting.google.put(f"shop-{number}", HUNTER)
+        assert await unproven(setting, f"shop-{number}") == "hunter2"
+
+
+async def test_an_account_of_ours_does_not_wait_for_names_of_strangers(setting: Setting) -> None:
+    setting.google.answers.clear()
+    flood = [asyncio.create_task(unproven(setting, f"made-up-{number}")) for number in range(MOST_LOOKUPS)]
+    async with asyncio.timeout(10):
+        while len(setting.google.asked) < ours.UNPROVEN_AT_ONCE:  # noqa: ASYNC110 - the server has no signal for it
+            await asyncio.sleep(0.01)
+        asking = asyncio.create_task(setting.token())
+        while "access outbox-account-acme" not in setting.google.asked:  # noqa: ASYNC110 - the same
+            await asyncio.sleep(0.01)
+    assert len(setting.google.asked) == ours.UNPROVEN_AT_ONCE + 1, "the others of the flood wait for their places"
+    setting.google.answers.set()
+    assert await asking == "hunter2"
+    await asyncio.gather(*flood)
 
 
 async def test_a_webhook_of_a_provider_that_is_not_here_asks_for_no_secret(setting: Setting) -> None:

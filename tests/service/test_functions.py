@@ -214,7 +214,8 @@ async def test_a_webhook_that_is_too_large_is_refused_before_it_is_read_to_its_e
         for chunk in chunks:
             yield chunk
 
-    answer = await call("provider_webhook", "/simulated/shop", content=endless())
+    headers = {SIGNATURE_HEADER: signed(SECRET, b"another body", now())}
+    answer = await call("provider_webhook", "/simulated/shop", content=endless(), headers=headers)
     assert answer.status_code == 413
     assert len(list(chunks)) > 20, "it was read on"
     assert await webhook(b"x" * (MAX_WEBHOOK_BYTES + 1)) == 413

@@ -1,6 +1,7 @@
 """What a provider tells us: its webhook verified, and everything in it applied or handed on.
 
-Nothing is read before the signature is checked over the raw bytes, and nothing is written from a body that failed.
+`admit` decides by the path and the headers whether the body is read at all. Nothing in it is looked at before the
+signature is checked over the raw bytes, and nothing is written from a body that failed.
 
 A provider waits for its answer, and takes a slow one for a failure. So inbound messages are stored, as many receipts
 applied as there is time for, and the others given to Cloud Tasks; what comes of a receipt that nobody knows yet is
@@ -92,6 +93,25 @@ class Webhook:
                 return Answer.TRY_LATER
             case _:
                 assert_never(answered)
+
+    async def admit(self, provider: str, account_id: str, headers: Mapping[str, str]) -> Answer | None:
+        """The answer to a webhook whose body is not worth reading; None for one whose body is."""
+        if not _ACCOUNT_ID.fullmatch(account_id):
+            answer: Answer | None = Answer.REFUSED
+        else:
+            admitted = await self._providers.admit(provider, account_id, headers, now=self._clock())
+            match admitted:
+                case Refused():
+                    answer = Answer.REFUSED
+                case TryLater():
+                    answer = Answer.TRY_LATER
+                case None:
+                    answer = None
+                case _:
+                    assert_never(admitted)
+        if answer is not None:
+            metrics.webhook(answer.name.lower())
+        return answer
 
     async def take(self, provider: str, account_id: str, headers: Mapping[str, str], body: bytes) -> Answer:
         answer = await self._answer(provider, account_id, headers, body)

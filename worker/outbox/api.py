@@ -8,7 +8,10 @@ same result, and the message exists once. The same requestId with anything else 
 
     400  the body is at fault; `error` says where         401  no Firebase ID token, or none that we believe
     403  not a member of the account, or a viewer         409  the requestId belongs to another message
-    413  too large                                        503  Firestore or Google's certificates: try again
+    408  the body came too slowly                         413  too large
+    503  Firestore, Google's certificates, or too many large bodies at once: try again
+
+The token is verified before the body is read (functions/main.py).
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, assert_never
 
-from worker.auth import User, UserCheck
+from worker.auth import User
 from worker.clock import Clock
 from worker.domain.schedule import LONGEST_AHEAD
 from worker.errors import StoreUnavailable, Unwritable
@@ -28,7 +31,6 @@ from worker.outbox.calling import (
     fields_of,
     parts_of,
     refusal,
-    signed_in,
     time_of,
 )
 from worker.outbox.enqueue import Differs, Enqueue, Enqueued, NewMessage, Refused
@@ -41,16 +43,12 @@ TIMES = ("sendAt", "sendBy")
 
 
 class MessagesApi:
-    def __init__(self, users: UserCheck, gateway: Gateway, enqueue: Enqueue, clock: Clock) -> None:
-        self._users = users
+    def __init__(self, gateway: Gateway, enqueue: Enqueue, clock: Clock) -> None:
         self._gateway = gateway
         self._enqueue = enqueue
         self._clock = clock
 
-    async def post(self, authorization: str | None, body: bytes) -> Answer:
-        user = await signed_in(self._users, authorization)
-        if isinstance(user, Answer):
-            return user
+    async def post(self, user: User, body: bytes) -> Answer:
         try:
             fields = fields_of(body, required=REQUIRED, optional=TIMES)
             await allow_sending(self._gateway, user, fields["accountId"])

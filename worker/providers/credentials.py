@@ -54,6 +54,10 @@ class CredentialsUnavailable(OutboxError):
     """The place where secrets are kept does not answer, or is unreadable. Says where, never what it holds."""
 
 
+class LookupsExhausted(CredentialsUnavailable):
+    """Callers asked for too many names that do not exist; this one is not looked up now. It may exist."""
+
+
 class CredentialResolver(Protocol):
     """Those that keep nothing derive from it as they are."""
 
@@ -61,8 +65,14 @@ class CredentialResolver(Protocol):
         """Empty for an unknown account. Raises CredentialsUnavailable when it cannot know."""
         ...
 
+    async def resolve_unproven(self, account_id: str) -> Credentials:
+        """The same for a name that an anonymous caller chose. Raises LookupsExhausted where a lookup costs something
+        and callers have asked for too many unknown names."""
+        return await self.resolve(account_id)
+
     def refused(self, account_id: str) -> None:
-        """The provider refused them: whoever keeps a copy looks again the next time, for they may be replaced."""
+        """The provider refused them: a resolver that keeps a copy looks again the next time, for they may have been
+        replaced."""
         return
 
     async def close(self) -> None:

@@ -30,7 +30,7 @@ import httpx
 from worker.domain.message import MediaPart, OutboxMessage, TemplatePart, TextPart
 from worker.domain.outcome import AuthFailed, Capability, ErrorCode, Outcome, Rejected, Retryable, Scope, Sent, Unknown
 from worker.providers.answers import by_status, json_object
-from worker.providers.body_signature import is_signed, only
+from worker.providers.body_signature import has_form, is_signed, only
 from worker.providers.credentials import WEBHOOK_SECRET, Credentials
 from worker.providers.http import Http
 from worker.providers.interakt_codes import refusal
@@ -119,6 +119,9 @@ class Interakt(Provider):
             content=json.dumps(body).encode(),
             limit=limit,
         )
+
+    def looks_signed(self, headers: Mapping[str, str], *, now: datetime) -> bool:
+        return has_form(only(headers, SIGNATURE_HEADER), prefix="sha256=")
 
     def verify(self, headers: Mapping[str, str], raw_body: bytes, secret: str, *, now: datetime) -> bool:
         return is_signed(only(headers, SIGNATURE_HEADER), raw_body, secret, prefix="sha256=")

@@ -182,6 +182,15 @@ class Provider(Protocol):
         """What to answer to the GET by which a provider makes sure of a webhook's address; None refuses it."""
         return None
 
+    def asks_handshake(self, query: Mapping[str, str]) -> bool:
+        """Whether a GET has the form of a handshake: looked at before the account's secrets are."""
+        return False
+
+    def looks_signed(self, headers: Mapping[str, str], *, now: datetime) -> bool:
+        """Whether the headers hold one signature, of the right form and fresh if it names its time. Looked at before
+        the body is read, so it proves nothing."""
+        return True
+
     def verify(self, headers: Mapping[str, str], raw_body: bytes, secret: str, *, now: datetime) -> bool:
         """Whether the provider sent this, and lately. In constant time; never raises."""
         ...

@@ -24,6 +24,7 @@ from worker.providers.credentials import (
     CredentialResolver,
     Credentials,
     CredentialsUnavailable,
+    LookupsExhausted,
 )
 from worker.providers.depth import is_too_deep
 from worker.providers.http import Http
@@ -95,17 +96,37 @@ class Providers:
             self._credentials.refused(message.account_id)
         return outcome
 
+    async def admit(
+        self, name: str, account_id: str, headers: Mapping[str, str], *, now: datetime
+    ) -> Refused | TryLater | None:
+        """Whether a webhook's body is worth reading: a provider of ours, a signature of its form, and an account with
+        a secret to check it by. None admits it; what it holds is proven by `receive`."""
+        if name not in self._adapters or not _looks_signed(self[name], headers, now=now):
+            return Refused()
+        credentials = await self._of_caller(account_id)
+        if isinstance(credentials, TryLater):
+            return credentials
+        return None if credentials.get(WEBHOOK_SECRET) else Refused()
+
+    async def _of_caller(self, account_id: str) -> Credentials | TryLater:
+        """For a name that a caller chose who has proven nothing yet."""
+        try:
+            return await self._credentials.resolve_unproven(account_id)
+        except LookupsExhausted:  # the resolver logs it once a minute: a flood of calls must not be a flood of lines
+            return TryLater()
+        except CredentialsUnavailable as error:
+            log.credentials_unavailable(account_id, error)
+            return TryLater()
+
     async def receive(
         self, name: str, account_id: str, headers: Mapping[str, str], raw_body: bytes, *, now: datetime
     ) -> Received | Refused | TryLater:
         """Verify, then parse. The account is the one of the webhook's path, and its secret must have signed."""
         if len(raw_body) > MAX_WEBHOOK_BYTES or name not in self._adapters:
             return Refused()
-        try:
-            credentials = await self._credentials.resolve(account_id)
-        except CredentialsUnavailable as error:
-            log.credentials_unavailable(account_id, error)
-            return TryLater()
+        credentials = await self._of_caller(account_id)
+        if isinstance(credentials, TryLater):
+            return credentials
         provider, secret = self[name], credentials.get(WEBHOOK_SECRET)
         if not secret or not _is_genuine(provider, headers, raw_body, secret, now=now):
             return Refused()
@@ -114,13 +135,11 @@ class Providers:
         return Received(events=_parsed(provider, raw_body))
 
     async def handshake(self, name: str, account_id: str, query: Mapping[str, str]) -> str | Refused | TryLater:
-        if name not in self._adapters:
+        if name not in self._adapters or not self[name].asks_handshake(query):
             return Refused()
-        try:
-            credentials = await self._credentials.resolve(account_id)
-        except CredentialsUnavailable as error:
-            log.credentials_unavailable(account_id, error)
-            return TryLater()
+        credentials = await self._of_caller(account_id)
+        if isinstance(credentials, TryLater):
+            return credentials
         challenge = self[name].handshake(query, credentials)
         return Refused() if challenge is None else challenge
 
@@ -155,6 +174,13 @@ class Providers:
     async def close(self) -> None:
         await self._http.close()
         await self._credentials.close()
+
+
+def _looks_signed(provider: Provider, headers: Mapping[str, str], *, now: datetime) -> bool:
+    try:
+        return provider.looks_signed(headers, now=now)
+    except Exception:  # noqa: BLE001 - the border, as below
+        return False
 
 
 def _is_genuine(provider: Provider, headers: Mapping[str, str], raw_body: bytes, secret: str, *, now: datetime) -> bool:

@@ -3,8 +3,8 @@ names and values, of which the latest version counts.
 
 A copy is kept for five minutes, because a worker asks for every message; a secret that was replaced is therefore in use
 after five minutes at the latest, and at once after the provider has refused the old one. An account without a secret is
-remembered for half a minute. When Secret Manager does not answer, a copy is good for an hour; then nobody knows the
-account's credentials, and its messages wait.
+remembered for half a minute. When Secret Manager does not answer, a copy is good for an hour; after that the account's
+messages wait.
 """
 
 from __future__ import annotations
@@ -33,9 +33,11 @@ from worker.providers.credentials import (
     CredentialResolver,
     Credentials,
     CredentialsUnavailable,
+    LookupsExhausted,
     entries_in,
     is_usable,
 )
+from worker.providers.lookups import Allowance
 
 T = TypeVar("T")
 
@@ -48,8 +50,15 @@ STALE_SECONDS = 3600.0
 PAUSE_SECONDS = 10.0
 """Between two questions that were not answered."""
 MOST_KEPT = 10_000
-"""Accounts. Anybody can ask for any name."""
+"""Accounts with a secret."""
+MOST_MISSING = 1_000
+"""Names without one. Anybody can ask for any name."""
 AT_ONCE = 16
+"""Questions to Secret Manager at the same time."""
+UNPROVEN_AT_ONCE = 4
+"""Of those, for names that anonymous callers chose; no other question waits for them."""
+QUIET_SECONDS = 60.0
+"""Between two lines about a flood of unknown names."""
 
 _PARENT = re.compile(r"projects/[a-z0-9:._-]+")
 _PLAIN = re.compile(r"[A-Za-z0-9_-]")
@@ -155,23 +164,39 @@ class _Copy:
 
 
 class SecretManagerCredentials(CredentialResolver):
+    """Copies of secrets and the names that have none are kept apart: made-up names never push a copy out.
+
+    A name that an anonymous caller chose is looked up from an allowance, in places of its own. The name of an account
+    whose copy is here needs none, also if the copy has to be fetched again.
+    """
+
     def __init__(self, secrets: Secrets, clock: Callable[[], float] = time.monotonic) -> None:
         self._secrets = secrets
         self._clock = clock
         self._copies: OrderedDict[str, _Copy] = OrderedDict()
+        self._missing: OrderedDict[str, float] = OrderedDict()
+        """Names without a secret, and until when that is believed."""
         self._under_way: dict[str, asyncio.Task[Credentials]] = {}
         self._slots = asyncio.Semaphore(AT_ONCE)
+        self._slots_for_unproven = asyncio.Semaphore(UNPROVEN_AT_ONCE)
+        self._allowance = Allowance(at=clock())
+        self._quiet_until = clock()
 
     async def resolve(self, account_id: str) -> Credentials:
-        copy = self._copies.get(account_id)
-        if copy is not None and self._clock() < copy.good_until:
-            self._copies.move_to_end(account_id)
-            return copy.credentials
-        fetch = self._under_way.get(account_id)
-        if fetch is None:
-            fetch = self._under_way[account_id] = asyncio.create_task(self._fetch(account_id))
-            fetch.add_done_callback(lambda task: self._ended(account_id, task))
-        return await asyncio.shield(fetch)
+        return await self._resolve(account_id, self._slots)
+
+    async def resolve_unproven(self, account_id: str) -> Credentials:
+        if account_id in self._copies or account_id in self._under_way or self._is_missing(account_id):
+            return await self._resolve(account_id, self._slots)
+        allowance = self._allowance.taken(self._clock())
+        if allowance is None:
+            self._log_exhausted()
+            raise LookupsExhausted("too many unknown accounts were asked for")
+        self._allowance = allowance
+        credentials = await self._resolve(account_id, self._slots_for_unproven)
+        if credentials.names:
+            self._allowance = self._allowance.given_back()
+        return credentials
 
     def refused(self, account_id: str) -> None:
         copy = self._copies.get(account_id)
@@ -184,21 +209,33 @@ class SecretManagerCredentials(CredentialResolver):
         await asyncio.gather(*self._under_way.values(), return_exceptions=True)
         await self._secrets.close()
 
+    async def _resolve(self, account_id: str, slots: asyncio.Semaphore) -> Credentials:
+        copy = self._copies.get(account_id)
+        if copy is not None and self._clock() < copy.good_until:
+            self._copies.move_to_end(account_id)
+            return copy.credentials
+        if copy is None and self._is_missing(account_id):
+            return Credentials()
+        fetch = self._under_way.get(account_id)
+        if fetch is None:
+            fetch = self._under_way[account_id] = asyncio.create_task(self._fetch(account_id, slots))
+            fetch.add_done_callback(lambda task: self._ended(account_id, task))
+        return await asyncio.shield(fetch)
+
     def _ended(self, account_id: str, fetch: asyncio.Task[Credentials]) -> None:
         del self._under_way[account_id]
         if not fetch.cancelled():
-            fetch.exception()  # whoever waited has it; if all of them gave up, nobody wants it
+            fetch.exception()  # the callers that still wait have it; asyncio must not report it as lost
 
-    async def _fetch(self, account_id: str) -> Credentials:
+    async def _fetch(self, account_id: str, slots: asyncio.Semaphore) -> Credentials:
         try:
-            async with self._slots:
+            async with slots:
                 text = await self._secrets.latest(account_id)
         except CredentialsUnavailable as error:
             return self._stale(account_id, error)
-        now = self._clock()
         if text is None:
-            return self._keep(account_id, Credentials(), now, good_for=MISSING_SECONDS)
-        return self._keep(account_id, _credentials(account_id, text), now, good_for=FRESH_SECONDS)
+            return self._note_missing(account_id)
+        return self._keep(account_id, _credentials(account_id, text), self._clock(), good_for=FRESH_SECONDS)
 
     def _stale(self, account_id: str, error: CredentialsUnavailable) -> Credentials:
         copy = self._copies.get(account_id)
@@ -208,11 +245,28 @@ class SecretManagerCredentials(CredentialResolver):
         return self._keep(account_id, copy.credentials, copy.fetched_at, good_for=PAUSE_SECONDS)
 
     def _keep(self, account_id: str, credentials: Credentials, fetched_at: float, *, good_for: float) -> Credentials:
+        self._missing.pop(account_id, None)
         self._copies[account_id] = _Copy(credentials, fetched_at, self._clock() + good_for)
         self._copies.move_to_end(account_id)
         while len(self._copies) > MOST_KEPT:
             self._copies.popitem(last=False)
         return credentials
+
+    def _is_missing(self, account_id: str) -> bool:
+        return self._clock() < self._missing.get(account_id, 0.0)
+
+    def _note_missing(self, account_id: str) -> Credentials:
+        self._copies.pop(account_id, None)
+        self._missing[account_id] = self._clock() + MISSING_SECONDS
+        self._missing.move_to_end(account_id)
+        while len(self._missing) > MOST_MISSING:
+            self._missing.popitem(last=False)
+        return Credentials()
+
+    def _log_exhausted(self) -> None:
+        if self._clock() >= self._quiet_until:
+            self._quiet_until = self._clock() + QUIET_SECONDS
+            log.unknown_accounts_limited()
 
 
 def _credentials(account_id: str, text: str) -> Credentials:

@@ -31,6 +31,12 @@ def is_genuine(header: str, raw_body: bytes, secret: str, now: datetime) -> bool
     return any(matches)
 
 
+def has_form(header: str, now: datetime) -> bool:
+    """Whether it could be a signature of some body, made lately."""
+    moment, candidates = _read(header)
+    return moment is not None and bool(candidates) and _fresh(moment, now)
+
+
 def _read(header: str) -> tuple[int | None, list[bytes]]:
     moment: int | None = None
     candidates: list[bytes] = []

@@ -53,7 +53,7 @@ from worker.providers.media import MediaLink
 from worker.providers.parts import OnePart, PartSender
 from worker.providers.protocol import Checked, MediaMode, Profile, Provider, Secret, WebhookEvent
 from worker.providers.redaction import redacted, written_in
-from worker.providers.signature import is_genuine, signed
+from worker.providers.signature import has_form, is_genuine, signed
 
 NAME = "signed_webhook"
 URL = "url"
@@ -140,6 +140,9 @@ class SignedWebhook(Provider):
             content=content,
             limit=limit,
         )
+
+    def looks_signed(self, headers: Mapping[str, str], *, now: datetime) -> bool:
+        return has_form(only(headers, SIGNATURE_HEADER) or "", now)
 
     def verify(self, headers: Mapping[str, str], raw_body: bytes, secret: str, *, now: datetime) -> bool:
         return is_genuine(only(headers, SIGNATURE_HEADER) or "", raw_body, secret, now)

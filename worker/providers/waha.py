@@ -43,7 +43,7 @@ from worker.domain.outcome import (
     Unknown,
 )
 from worker.providers.answers import json_object
-from worker.providers.body_signature import is_signed, only
+from worker.providers.body_signature import has_form, is_signed, only
 from worker.providers.credentials import WEBHOOK_SECRET, Credentials
 from worker.providers.http import Http, retry_after
 from worker.providers.media import MediaContent
@@ -182,11 +182,14 @@ class Waha(Provider):
             return Checked(works=True, detail=detail)
         return Checked(works=True, detail=f"the session {gateway.session!r} is {state.value}")
 
-    def verify(self, headers: Mapping[str, str], raw_body: bytes, secret: str, *, now: datetime) -> bool:
+    def looks_signed(self, headers: Mapping[str, str], *, now: datetime) -> bool:
         algorithm = only(headers, ALGORITHM_HEADER)
-        if algorithm is not None and algorithm.lower() != "sha512":
-            return False
-        return is_signed(only(headers, SIGNATURE_HEADER), raw_body, secret, algorithm="sha512")
+        is_known = algorithm is None or algorithm.lower() == "sha512"
+        return is_known and has_form(only(headers, SIGNATURE_HEADER), algorithm="sha512")
+
+    def verify(self, headers: Mapping[str, str], raw_body: bytes, secret: str, *, now: datetime) -> bool:
+        signature = only(headers, SIGNATURE_HEADER)
+        return self.looks_signed(headers, now=now) and is_signed(signature, raw_body, secret, algorithm="sha512")
 
     def parse(self, raw_body: bytes) -> tuple[WebhookEvent, ...]:
         return events_in(raw_body)

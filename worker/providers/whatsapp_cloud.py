@@ -35,7 +35,7 @@ from worker.domain.outcome import (
     Sent,
 )
 from worker.providers.answers import by_status, json_object, text_of
-from worker.providers.body_signature import is_signed, only
+from worker.providers.body_signature import has_form, is_signed, only
 from worker.providers.credentials import WEBHOOK_SECRET, Credentials
 from worker.providers.http import Http
 from worker.providers.media import MediaContent, MediaHandle, MediaRefused, NotUploaded, Uploaded
@@ -181,15 +181,21 @@ class WhatsAppCloud(Provider):
             return Checked(works=True, detail=f"sends as {named.removesuffix(' ()')}")
         return Checked(works=False, detail=_refusal(answer, (account.token,), attempt=1).detail)
 
+    def asks_handshake(self, query: Mapping[str, str]) -> bool:
+        # The challenge is a number, in all that is known. Nothing is sent back that a browser could take for a page.
+        challenge = query.get("hub.challenge", "")
+        is_plain = challenge.isascii() and challenge.isalnum() and len(challenge) <= 256
+        return query.get("hub.mode") == "subscribe" and is_plain and bool(query.get("hub.verify_token"))
+
     def handshake(self, query: Mapping[str, str], credentials: Credentials) -> str | None:
         expected, given = credentials.get(VERIFY_TOKEN), query.get("hub.verify_token", "")
-        challenge = query.get("hub.challenge", "")
-        if query.get("hub.mode") != "subscribe" or not expected:
+        if not expected or not self.asks_handshake(query):
             return None
-        if not hmac.compare_digest(expected.encode(), given.encode(errors="replace")):
-            return None
-        # A number, in all that is known. Nothing else is sent back that a browser could take for a page.
-        return challenge if challenge.isascii() and challenge.isalnum() and len(challenge) <= 256 else None
+        is_right = hmac.compare_digest(expected.encode(), given.encode(errors="replace"))
+        return query["hub.challenge"] if is_right else None
+
+    def looks_signed(self, headers: Mapping[str, str], *, now: datetime) -> bool:
+        return has_form(only(headers, SIGNATURE_HEADER), prefix="sha256=")
 
     def verify(self, headers: Mapping[str, str], raw_body: bytes, secret: str, *, now: datetime) -> bool:
         return is_signed(only(headers, SIGNATURE_HEADER), raw_body, secret, prefix="sha256=")

@@ -7,7 +7,10 @@ is 201, the others 200, and the reminder exists once. The same reminderId with a
     400  the body is at fault; `error` says where         401  no Firebase ID token, or none that we believe
     403  not a member of the account, or a viewer; no such run, or not one of yours: which of both is nobody's business
     409  the reminderId belongs to another reminder; or the run does not take this command now, and `error` says why
-    413  too large                                        503  Firestore or Google's certificates: try again
+    408  the body came too slowly                         413  too large
+    503  Firestore, Google's certificates, or too many large bodies at once: try again
+
+The token is verified before the body is read (functions/main.py).
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, assert_never
 
-from worker.auth import User, UserCheck
+from worker.auth import User
 from worker.domain.run import Command
 from worker.errors import StoreUnavailable, Unwritable
 from worker.outbox.calling import (
@@ -32,7 +35,6 @@ from worker.outbox.calling import (
     parts_of,
     refusal,
     role_of,
-    signed_in,
     time_of,
 )
 from worker.runs.control import Control, NotTaken, Taken
@@ -54,14 +56,10 @@ _TIMES = ("at", "start")
 
 @dataclass(frozen=True, slots=True)
 class RemindersApi:
-    users: UserCheck
     gateway: Gateway
     remind: Remind
 
-    async def post(self, authorization: str | None, body: bytes) -> Answer:
-        user = await signed_in(self.users, authorization)
-        if isinstance(user, Answer):
-            return user
+    async def post(self, user: User, body: bytes) -> Answer:
         try:
             fields = fields_of(body, required=REQUIRED, optional=OPTIONAL)
             await allow_sending(self.gateway, user, fields["accountId"])
@@ -118,28 +116,21 @@ def _added(result: Added | Faulty | Differs, reminder_id: str) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class RunsApi:
-    users: UserCheck
     gateway: Gateway
     runs: RunStore
     control: Control
     summary: Summary
 
-    async def get(self, authorization: str | None, run_id: str) -> Answer:
+    async def get(self, user: User, run_id: str) -> Answer:
         """Counted for this call, with a forecast if it has not ended."""
-        user = await signed_in(self.users, authorization)
-        if isinstance(user, Answer):
-            return user
         try:
             stored, _ = await self._run(user, run_id)
             return _no_such_run() if stored is None else Answer(200, as_json(await shown(self.summary, stored)))
         except StoreUnavailable:
             return refusal(503, "the run could not be read at the moment; try again")
 
-    async def post(self, authorization: str | None, run_id: str, action: str) -> Answer:
+    async def post(self, user: User, run_id: str, action: str) -> Answer:
         """One of `ACTIONS`. 202: it is written down, and will be carried out."""
-        user = await signed_in(self.users, authorization)
-        if isinstance(user, Answer):
-            return user
         try:
             stored, role = await self._run(user, run_id)
             if stored is None:
