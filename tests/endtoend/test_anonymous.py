@@ -18,6 +18,7 @@ import pytest_asyncio
 from emulator.dev import DevSettings, DevStack
 from emulator.providers.own import SIGNATURE_HEADER, signed
 from tests.functions.firebase import unsigned_token
+from tests.patience import PATIENCE_SECONDS
 from tests.providers.secret_manager import PROJECT, SecretManager, secret_manager
 from tests.service.sockets import Connection
 from worker.providers.lookups import LOOKUPS_PER_SECOND, MOST_LOOKUPS
@@ -162,16 +163,15 @@ async def test_a_chunked_body_with_a_forged_signature_is_read_up_to_the_limit(wo
 
 async def test_a_handshake_of_no_form_asks_for_no_secret(world: World) -> None:
     before = len(world.google.asked)
-    async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as client:
         for path in ("simulated/unknown-1", "whatsapp_cloud/unknown-2", "waha/unknown-3"):
             answer = await client.get(f"{world.functions}/{path}", params={"hub.mode": "subscribe"})
             assert answer.status_code == 403
     assert len(world.google.asked) == before
 
 
-@pytest.mark.timeout(300)
 async def test_a_thousand_made_up_accounts_cost_few_questions_and_a_genuine_webhook_none(world: World) -> None:
-    async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as client:
         assert await world.webhook(client, "shop", SECRET) == 200
         before, started = list(world.google.asked), time.monotonic()
         slots = asyncio.Semaphore(AT_ONCE)

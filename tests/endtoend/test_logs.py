@@ -20,8 +20,8 @@ from emulator.providers.app import FORMS
 from emulator.providers.own import OWN
 from emulator.providers.simulator import DEFAULT_SECRET
 from tests.functions.firebase import unsigned_token
+from tests.patience import PATIENCE_SECONDS
 
-WITHIN_SECONDS = 120
 PROVIDERS = ("simulated", "whatsapp_cloud", "interakt", "signed_webhook", "waha")
 EACH = 4
 """Messages for each account."""
@@ -98,12 +98,12 @@ class Planted:
         return [json.loads(line) for line in self.written(name).splitlines() if line.startswith("{")]
 
     async def until_logged(self, name: str, action: str) -> None:
-        async with asyncio.timeout(WITHIN_SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while action not in {line.get("action") for line in self.lines(name)}:  # noqa: ASYNC110 - of another process
                 await asyncio.sleep(0.1)
 
     async def until_ended(self, count: int) -> None:
-        async with asyncio.timeout(WITHIN_SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 statuses = [one.get("status") async for one in self.firestore.collection("outbox").stream()]
                 if sum(status not in ("queued", "sending") for status in statuses) >= count:
@@ -132,9 +132,9 @@ async def planted(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Planted]:
         monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", stack.firestore)
         firestore = AsyncClient(project=PROJECT)
         functions = httpx.AsyncClient(
-            base_url=f"http://127.0.0.1:{stack.ports['functions']}", trust_env=False, timeout=30
+            base_url=f"http://127.0.0.1:{stack.ports['functions']}", trust_env=False, timeout=PATIENCE_SECONDS
         )
-        provider = httpx.AsyncClient(base_url=stack.provider_url, trust_env=False, timeout=30)
+        provider = httpx.AsyncClient(base_url=stack.provider_url, trust_env=False, timeout=PATIENCE_SECONDS)
         async with functions, provider:
             yield Planted(stack, firestore, functions, provider, [])
         firestore.close()
@@ -184,7 +184,6 @@ async def without_firestore(planted: Planted) -> None:
         await planted.stack.processes[name].stop()
 
 
-@pytest.mark.timeout(400)
 async def test_no_process_prints_a_text_a_number_a_credential_or_a_url_whatever_happens(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

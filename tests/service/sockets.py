@@ -10,7 +10,7 @@ from typing import Self
 
 import uvicorn
 
-ANSWER_WITHIN_SECONDS = 60
+from tests.patience import PATIENCE_SECONDS
 
 
 class Connection:
@@ -63,7 +63,7 @@ class Connection:
 
     async def answer(self) -> tuple[int, str]:
         """The status and the body of the answer."""
-        async with asyncio.timeout(ANSWER_WITHIN_SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             head = (self._first + await self._reader.readuntil(b"\r\n\r\n")).decode()
             headers = dict(line.lower().split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
             body = await self._reader.readexactly(int(headers.get("content-length", "0")))
@@ -75,7 +75,7 @@ class Connection:
     async def is_closed(self) -> bool:
         """Whether the other side closes the connection, in a while."""
         with contextlib.suppress(ConnectionError):
-            async with asyncio.timeout(ANSWER_WITHIN_SECONDS):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 return await self._reader.read(1) == b""
         return True
 

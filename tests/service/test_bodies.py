@@ -13,12 +13,12 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from tests.patience import PATIENCE_SECONDS
 from tests.service.sockets import Connection, connected
 from worker.bodies import Bodies, NotRead
 
 MOST = 100_000
 IN_ALL = 150_000
-WITHIN_SECONDS = 30
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Reader:
 
 
 @asynccontextmanager
-async def reading(seconds: float = WITHIN_SECONDS) -> AsyncIterator[Reader]:
+async def reading(seconds: float = PATIENCE_SECONDS) -> AsyncIterator[Reader]:
     reader = Reader(Bodies(most_bytes=IN_ALL, seconds=seconds))
     app = Starlette(routes=[Route("/{path:path}", reader.endpoint, methods=["POST"])])
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", lifespan="off"))
@@ -106,6 +106,6 @@ async def test_all_bodies_together_are_bounded_until_their_callers_are_answered(
 
 
 async def until(reader: Reader, held_bytes: int) -> None:
-    async with asyncio.timeout(WITHIN_SECONDS):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while reader.bodies.held_bytes != held_bytes:  # noqa: ASYNC110 - the other side of a socket
             await asyncio.sleep(0.01)
