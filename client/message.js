@@ -6,6 +6,11 @@
 const SHOWN_TEXT = 200;
 const MAX_TEXT = 4096;
 const MAX_PARTS = 10;
+const MAX_PARAMS = 100;
+const MAX_PARAM = 1024;
+const MAX_PARAMS_BYTES = 32 * 1024;
+/** The worker fails documents above 256 KiB; the rest is for ids, field names and what the worker writes. */
+const MAX_PARTS_BYTES = 240 * 1024;
 const MAX_AHEAD_DAYS = 365;
 const DAY_MS = 86_400_000;
 
@@ -138,7 +143,9 @@ function checkedParts(parts) {
   if (!Array.isArray(parts) || parts.length < 1 || parts.length > MAX_PARTS) {
     throw invalid(`a message has 1 to ${MAX_PARTS} parts`);
   }
-  return parts.map((part, index) => checkedPart(part, `parts[${index}]`));
+  const good = parts.map((part, index) => checkedPart(part, `parts[${index}]`));
+  requireBytes('parts', good.flatMap((part) => Object.values(part).flat()), MAX_PARTS_BYTES);
+  return good;
 }
 
 /**
@@ -174,8 +181,22 @@ function checkedPart(part, where) {
  */
 function checkedParams(params, where) {
   if (!Array.isArray(params)) throw invalid(`${where} must be a list of texts`);
-  params.forEach((value, index) => requireText(`${where}[${index}]`, value, MAX_TEXT, 0));
+  if (params.length > MAX_PARAMS) {
+    throw invalid(`${where} has ${params.length} entries; at most ${MAX_PARAMS} are allowed`);
+  }
+  params.forEach((value, index) => requireText(`${where}[${index}]`, value, MAX_PARAM, 0));
+  requireBytes(where, params, MAX_PARAMS_BYTES);
   return [...params];
+}
+
+/**
+ * @param {string} name
+ * @param {string[]} texts
+ * @param {number} most
+ */
+function requireBytes(name, texts, most) {
+  const bytes = new TextEncoder().encode(texts.join('')).length;
+  if (bytes > most) throw invalid(`${name} has ${bytes} bytes of text; at most ${most} are allowed`);
 }
 
 /**

@@ -7,7 +7,7 @@ standard library is enough for it; only the mark for the server's time comes fro
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,6 +19,11 @@ Fields = dict[str, Any]
 SHOWN_TEXT = 200
 MAX_TEXT = 4096
 MAX_PARTS = 10
+MAX_PARAMS = 100
+MAX_PARAM = 1024
+MAX_PARAMS_BYTES = 32 * 1024
+MAX_PARTS_BYTES = 240 * 1024
+"""The worker fails documents above 256 KiB; the rest is for ids, field names and what the worker writes."""
 LONGEST_AHEAD = timedelta(days=365)
 
 
@@ -161,7 +166,12 @@ _OPTIONAL = frozenset({"caption", "filename"})
 def _checked_parts(parts: Any) -> tuple[Fields, ...]:
     is_list = isinstance(parts, Sequence) and not isinstance(parts, str | bytes)
     _require(is_list and 1 <= len(parts) <= MAX_PARTS, f"a message has 1 to {MAX_PARTS} parts")
-    return tuple(_checked_part(part, f"parts[{index}].") for index, part in enumerate(parts))
+    good = tuple(_checked_part(part, f"parts[{index}].") for index, part in enumerate(parts))
+    texts = [
+        text for part in good for value in part.values() for text in ([value] if isinstance(value, str) else value)
+    ]
+    _require_bytes("parts", texts, MAX_PARTS_BYTES)
+    return good
 
 
 def _checked_part(part: Any, where: str) -> Fields:
@@ -188,9 +198,16 @@ def _checked_part(part: Any, where: str) -> Fields:
 def _checked_params(params: Any, where: str) -> list[str]:
     is_list = isinstance(params, Sequence) and not isinstance(params, str | bytes)
     _require(is_list, f"{where} must be a list of texts")
+    _require(len(params) <= MAX_PARAMS, f"{where} has {len(params)} entries; at most {MAX_PARAMS} are allowed")
     for index, value in enumerate(params):
-        _require_text(f"{where}[{index}]", value, MAX_TEXT, 0)
+        _require_text(f"{where}[{index}]", value, MAX_PARAM, 0)
+    _require_bytes(where, params, MAX_PARAMS_BYTES)
     return list(params)
+
+
+def _require_bytes(name: str, texts: Iterable[str], most: int) -> None:
+    size = sum(len(text.encode(errors="surrogatepass")) for text in texts)
+    _require(size <= most, f"{name} has {size} bytes of text; at most {most} are allowed")
 
 
 def _require_text(name: str, value: object, most: int, least: int = 1) -> None:

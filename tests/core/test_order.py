@@ -220,7 +220,9 @@ def test_a_message_that_a_hold_waits_for_is_a_candidate_also_as_the_last_of_its_
         await calm.send("behind-it")
         await asyncio.sleep(1)
         await calm.send("waited-for")
-        candidates = Candidates(calm.world.client.system.messages, lane_of("shop"), Settings().overlap)
+        candidates = Candidates(
+            calm.world.client.system.messages, lane_of("shop"), Settings().overlap, calm.world.clock
+        )
         await candidates.read_more(calm.world.clock(), calm.world.clock(), 2, ())
         assert _ids(candidates) == ["behind-it"], "the last of a page waits for the next page"
         await candidates.read_named(["waited-for"], ())
@@ -239,7 +241,7 @@ def test_a_message_that_was_in_flight_when_it_was_looked_for_is_a_candidate_when
         await calm.account(status="paused")
         await calm.send("waited-for")
         messages, now = calm.world.client.system.messages, calm.world.clock()
-        candidates = Candidates(messages, lane_of("shop"), Settings().overlap)
+        candidates = Candidates(messages, lane_of("shop"), Settings().overlap, calm.world.clock)
         (queued,) = await messages.get(["waited-for"])
         (claimed,) = await claim(messages, queued.valid.claimed(by="gone#1", lease_until=now), queued)
         await candidates.read_named(["waited-for"], ())

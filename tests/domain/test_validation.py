@@ -14,6 +14,8 @@ from worker.domain.message import MediaPart, OutboxMessage, OutboxStatus, Templa
 from worker.domain.outcome import ErrorCode
 from worker.domain.validation import InvalidMessage, parse_message
 
+TEMPLATE = {"type": "template", "name": "t", "language": "en", "params": []}
+
 
 def parsed(**fields: Any) -> OutboxMessage | InvalidMessage:
     return parse_message("request-1", raw(**fields))
@@ -92,7 +94,27 @@ def test_fields_of_others_are_left_alone() -> None:
         ),
         ({"parts": []}, "parts is empty; a message has 1 to 10 parts."),
         ({"parts": "hello"}, "parts is 'hello': input should be a valid list."),
-        ({"parts": [{"type": "text", "text": "x"}] * 11}, "parts has too many entries; a message has 1 to 10 parts."),
+        ({"parts": [{"type": "text", "text": "x"}] * 11}, "parts has 11 entries; at most 10 are allowed."),
+        (
+            {"parts": [{**TEMPLATE, "params": [""] * 101}]},
+            "parts[0].params has 101 entries; at most 100 are allowed.",
+        ),
+        (
+            {"parts": [{**TEMPLATE, "params": ["", "x" * 1025]}]},
+            "parts[0].params[1] has 1,025 characters; at most 1,024 are allowed.",
+        ),
+        (
+            {"parts": [{**TEMPLATE, "params": ["é" * 1024] * 16 + ["x"]}]},
+            "parts[0].params has 32,769 bytes of text; at most 32,768 are allowed.",
+        ),
+        (
+            {"parts": [{**TEMPLATE, "params": ["x" * 1024] * 32}] * 8},
+            "parts has 262,232 bytes of text; at most 245,760 are allowed.",
+        ),
+        (
+            {"parts": [7] * 100_000},
+            "parts[0] is 7: input should be a valid dictionary or object to extract fields from.",
+        ),
         (
             {"parts": [{"type": "text", "text": "x" * 5000}]},
             "parts[0].text has 5,000 characters; at most 4,096 are allowed.",

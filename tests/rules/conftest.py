@@ -21,9 +21,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(one_loop, append=False)
 
 
+@pytest.fixture(scope="session")
+def rules_emulator(official_place: Place) -> RulesEmulator:
+    """Skips, with the reason, where Google's emulator is not installed."""
+    return RulesEmulator(official_place)
+
+
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def guarded(official_place: Place) -> GuardedProject:
-    """With the rules that production gets. Skips, with the reason, where there is no emulator of Google's."""
-    project = GuardedProject(RulesEmulator(official_place))
+async def guarded(rules_emulator: RulesEmulator) -> GuardedProject:
+    """A project with the rules that production gets."""
+    project = GuardedProject(rules_emulator)
     await project.load(RULES.read_text(encoding="utf-8"))
     return project

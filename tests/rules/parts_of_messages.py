@@ -11,6 +11,8 @@ from tests.rules.scene import TEXT
 MEDIA = {"type": "media", "mediaId": "m-1", "mimeType": "image/png"}
 FULL_MEDIA = {**MEDIA, "mimeType": "audio/ogg; codecs=opus", "caption": "look", "filename": "a.ogg"}
 TEMPLATE = {"type": "template", "name": "welcome", "language": "en_US", "params": ["Ann", ""]}
+LARGEST_TEMPLATE = {**TEMPLATE, "params": ["x" * 1024] * 16 + ["é" * 512] * 8 + ["x" * 128] * 64 + [""] * 12}
+"""100 parameters of 32 KiB together."""
 
 
 def text(value: Any) -> dict[str, Any]:
@@ -24,10 +26,14 @@ ALLOWED: dict[str, list[Any]] = {
     "with media, caption and filename": [FULL_MEDIA],
     "with a template": [TEMPLATE],
     "with a template without parameters": [{**TEMPLATE, "params": []}],
+    "with a template with 100 parameters, the most": [{**TEMPLATE, "params": ["Ann"] * 100}],
+    "with a template with a parameter of 1,024 characters, the longest": [{**TEMPLATE, "params": ["é" * 1024]}],
+    "with a template with parameters of 32 KiB, the most together": [LARGEST_TEMPLATE],
     "with parts of all kinds": [TEXT, FULL_MEDIA, TEMPLATE],
     "with ten texts": [text("x" * 4096)] * 10,
     "with ten media, the most that rules have to look at": [FULL_MEDIA] * 10,
     "with ten templates": [TEMPLATE] * 10,
+    "with seven of the largest templates": [LARGEST_TEMPLATE] * 7,
 }
 
 REFUSED: dict[str, list[Any]] = {
@@ -65,6 +71,9 @@ REFUSED: dict[str, list[Any]] = {
     "a template with parameters that are no list": [{**TEMPLATE, "params": "Ann"}],
     "a template with a number as parameter": [{**TEMPLATE, "params": ["Ann", 5]}],
     "a template with a map as parameter": [{**TEMPLATE, "params": [{"text": "Ann"}]}],
+    "a template with 101 parameters": [{**TEMPLATE, "params": [""] * 101}],
+    "a template with a parameter of 1,025 characters": [{**TEMPLATE, "params": ["Ann", "x" * 1025, "Ann"]}],
+    "a template with parameters of 32 KiB and a byte": [{**TEMPLATE, "params": ["é" * 1024] * 16 + ["x"]}],
     "a template with another field": [{**TEMPLATE, "header": "x"}],
     **{
         f"a bad part at place {place} of 10": [*[TEXT] * (place - 1), text(""), *[TEXT] * (10 - place)]

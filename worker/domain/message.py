@@ -19,20 +19,29 @@ ends, and a failure does not undo a delivery (`advances`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
 from operator import attrgetter
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator
+from pydantic_core import PydanticCustomError
 
 from worker.domain.outcome import DeliveryError, ErrorCode
 from worker.domain.window import Window
 
 MAX_TEXT = 4096
 MAX_PARTS = 10
+MAX_PARAMS = 100
+"""Entries in a template's `params`. MAX_PARAM is the length of one, in characters; MAX_PARAMS_BYTES their UTF-8 size
+together. firestore.rules and the clients have the same three."""
+MAX_PARAM = 1024
+MAX_PARAMS_BYTES = 32 * 1024
+MAX_PARTS_BYTES = 240 * 1024
+"""UTF-8 size of all texts in the parts of a message: its document then stays below the 256 KiB that the worker takes,
+with its ids, its field names and what the worker writes. The clients have the same."""
 SHOWN_TEXT = 200
 """How much of a message its thread's own document shows."""
 KEEP_ENDED = timedelta(days=30)
@@ -40,6 +49,15 @@ KEEP_ENDED = timedelta(days=30)
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=512)]
+
+
+def _bytes_of(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
+
+
+def _too_many_bytes(size: int, most: int) -> PydanticCustomError:
+    sentence = "has {size} bytes of text; at most {most} are allowed"
+    return PydanticCustomError("too_many_bytes", sentence, {"size": f"{size:,}", "most": f"{most:,}"})
 
 
 class _Part(BaseModel):
@@ -63,11 +81,45 @@ class TemplatePart(_Part):
     type: Literal["template"]
     name: Name
     language: Annotated[str, StringConstraints(min_length=2, max_length=35)]
-    params: Annotated[tuple[Annotated[str, StringConstraints(max_length=MAX_TEXT)], ...], Field(strict=False)]
+    params: Annotated[
+        tuple[Annotated[str, StringConstraints(max_length=MAX_PARAM)], ...],
+        Field(strict=False, max_length=MAX_PARAMS, fail_fast=True),
+    ]
     """The values of the template's placeholders, in order."""
+
+    @field_validator("params")
+    @classmethod
+    def _fit_together(cls, params: tuple[str, ...]) -> tuple[str, ...]:
+        size = sum(map(_bytes_of, params))
+        if size > MAX_PARAMS_BYTES:
+            raise _too_many_bytes(size, MAX_PARAMS_BYTES)
+        return params
 
 
 Part = TextPart | MediaPart | TemplatePart
+
+
+def _are_small_enough(parts: list[Part]) -> list[Part]:
+    size = sum(_bytes_of(text) for part in parts for text in _texts(part))
+    if size > MAX_PARTS_BYTES:
+        raise _too_many_bytes(size, MAX_PARTS_BYTES)
+    return parts
+
+
+def _texts(part: Part) -> Iterator[str]:
+    for value in part.__dict__.values():
+        if isinstance(value, str):
+            yield value
+        elif value is not None:
+            yield from value
+
+
+Parts = Annotated[
+    list[Annotated[Part, Field(discriminator="type")]],
+    Field(min_length=1, max_length=MAX_PARTS, fail_fast=True),
+    AfterValidator(_are_small_enough),
+]
+"""The parts of a message. Validation stops at the first one that is wrong: a document may have very many."""
 
 
 class OutboxStatus(StrEnum):

@@ -29,7 +29,7 @@ from pydantic import (
     model_validator,
 )
 
-from worker.domain.message import MAX_PARTS, Part
+from worker.domain.message import MAX_PARAMS, MAX_PARTS, Part, Parts
 from worker.domain.run import OnWindowEnd, Target
 from worker.domain.window import Window
 
@@ -220,7 +220,7 @@ class _Hours(_Model):
 class _Document(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore")
     accountId: Annotated[str, StringConstraints(pattern=r"^[^/]{1,200}$")]
-    parts: Annotated[list[Annotated[Part, Field(discriminator="type")]], Field(min_length=1, max_length=MAX_PARTS)]
+    parts: Parts
     targets: Annotated[list[_Target], Field(max_length=MAX_INLINE_TARGETS)] = []
     timezone: Annotated[str, AfterValidator(_zone)]
     window: _Hours = _Hours()
@@ -340,7 +340,11 @@ def _words(fault: Any) -> str:
 
 
 _TYPES = {"parts": "text, media and template", "schedule": "once, cron and rrule"}
-_AMOUNTS = {"parts": f"1 to {MAX_PARTS}", "targets": f"1 to 1,000 in a chunk, {MAX_INLINE_TARGETS:,} in the document"}
+_AMOUNTS = {
+    "parts": f"1 to {MAX_PARTS}",
+    "params": f"up to {MAX_PARAMS}",
+    "targets": f"1 to 1,000 in a chunk, {MAX_INLINE_TARGETS:,} in the document",
+}
 _RULES = {
     "accountId": "no account's name: it is empty, too long, or has a slash in it",
     "to": "no address: it is empty, too long, or has a slash or a blank in it",

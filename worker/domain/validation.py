@@ -24,7 +24,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from worker.domain.message import MAX_PARTS, OutboxMessage, OutboxStatus, Part, thread_id_of
+from worker.domain.message import MAX_PARTS, OutboxMessage, OutboxStatus, Parts, thread_id_of
 from worker.domain.outcome import DeliveryError, ErrorCode
 from worker.domain.schedule import LONGEST_AHEAD
 from worker.domain.window import Window
@@ -78,10 +78,7 @@ class _Document(BaseModel):
     accountId: _AccountId
     to: _Address
     threadId: str
-    parts: Annotated[
-        list[Annotated[Part, Field(discriminator="type")]],
-        Field(min_length=1, max_length=MAX_PARTS),
-    ]
+    parts: Parts
     status: Annotated[OutboxStatus, Field(strict=False)]
     createdAt: AwareDatetime
     nextAttemptAt: AwareDatetime | None = None
@@ -208,7 +205,10 @@ def _fault(fault: ErrorDetails) -> str:
         case "too_short":
             return f"{where} is empty; a message has 1 to {MAX_PARTS} parts"
         case "too_long":
-            return f"{where} has too many entries; a message has 1 to {MAX_PARTS} parts"
+            most = context["max_length"]
+            return f"{where} has {len(value):,} entries; at most {most:,} are allowed"
+        case "too_many_bytes":
+            return f"{where} {fault['msg']}"
         case "string_pattern_mismatch":
             return f"{where} is {_shown(value)}, {_RULES.get(where.rpartition('.')[2], 'which is not allowed')}"
         case "union_tag_invalid":

@@ -11,11 +11,14 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
 from worker import log
+from worker.clock import Clock
 from worker.domain.claim import Plan, claimed
 from worker.domain.lease import Hold
 from worker.domain.message import OutboxMessage, OutboxStatus
 from worker.domain.page_cursor import PAUSE_FOR_EACH, Cursor, is_confirmed, next_cursor
 from worker.domain.validation import InvalidMessage
+from worker.errors import Unwritable
+from worker.outbox.refuse import refuse, unwritable
 from worker.store.gateway import Conflict
 from worker.store.lanes import LaneRef
 from worker.store.messages import MessageStore
@@ -23,8 +26,9 @@ from worker.store.outbox_document import Stored
 
 
 class Candidates:
-    def __init__(self, messages: MessageStore, ref: LaneRef, overlap: timedelta) -> None:
+    def __init__(self, messages: MessageStore, ref: LaneRef, overlap: timedelta, clock: Clock) -> None:
         self._messages = messages
+        self._clock = clock
         self._ref = ref
         self._overlap = overlap
         self._kept: dict[str, Stored] = {}
@@ -107,8 +111,10 @@ class Candidates:
             # A malformed document has no place in the order to continue from: the next page begins at the start.
             self._last = found[-1] if isinstance(found[-1].message, OutboxMessage) else None
             self._cursor = next_cursor(_place(self._last), self._scan_at, self._overlap)
-        is_last_page = len(found) < limit
-        self._continue_at = None if is_last_page or self.known_in_overlap <= limit // 10 else _place(self._last)
+        is_last_page = len(found) < limit and not page.is_cut
+        # A page that was cut by its bytes is continued: a new scan might be cut before it comes to anything new.
+        is_new_scan = is_last_page or (self.known_in_overlap <= limit // 10 and not page.is_cut)
+        self._continue_at = None if is_new_scan else _place(self._last)
         self.exhausted = is_last_page and all(
             self._is_confirmed(stored) or stored.request_id in self._named for stored in self._kept.values()
         )
@@ -172,7 +178,10 @@ class Candidates:
     async def claim(self, plan: Plan, hold: Hold) -> list[Stored]:
         """The planned documents, claimed in one commit; none of them if one has changed."""
         pairs = [(self._kept[message.request_id], claimed(message, hold)) for message in plan.claims]
-        result = await self._messages.claim(pairs)
+        try:
+            result = await self._messages.claim(pairs)
+        except Unwritable:
+            return await self._claimed_without_unwritable(pairs, hold)
         if isinstance(result, Conflict):
             log.claim_conflict(self._ref, self._ref.account_id, len(pairs))
             claimed_by_us = await self._ours(pairs, hold) if result.maybe_ours else []
@@ -183,6 +192,24 @@ class Candidates:
         if self._ordered is not None:
             self._ordered = [message for message in self._ordered if message.request_id in self._kept]
         return result
+
+    async def _claimed_without_unwritable(
+        self, pairs: Sequence[tuple[Stored, OutboxMessage]], hold: Hold
+    ) -> list[Stored]:
+        """Firestore refuses one of the claims. That document fails; each of the others has a commit of its own."""
+        by_us: list[Stored] = []
+        for pair in pairs:
+            try:
+                result = await self._messages.claim([pair])
+            except Unwritable:
+                await refuse(self._messages, pair[0], unwritable(pair[0].valid, self._clock()))
+                continue
+            if isinstance(result, Conflict):
+                by_us += await self._ours([pair], hold) if result.maybe_ours else []
+            else:
+                by_us += result
+        self.forget()
+        return by_us
 
     async def _ours(self, pairs: Sequence[tuple[Stored, OutboxMessage]], hold: Hold) -> list[Stored]:
         """After a commit whose answer was lost: it was applied whole or not at all, and our name tells."""

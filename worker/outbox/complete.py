@@ -24,6 +24,7 @@ from worker.domain.lane import Lane
 from worker.domain.message import OutboxMessage, OutboxStatus
 from worker.errors import StoreUnavailable, Unwritable
 from worker.lane.session import LaneLost, Session
+from worker.outbox.refuse import refuse, unwritable
 from worker.store.accounts import AccountStore, SharedLimit
 from worker.store.gateway import Committed, Conflict
 from worker.store.messages import MessageStore, completion
@@ -134,7 +135,12 @@ class Completer:
             await self._reconciled(batch[0])
 
     async def _write_one(self, ended: _Ended) -> None:
-        result = await self._end(ended.claim, ended.verdict.message)
+        try:
+            result = await self._end(ended.claim, ended.verdict.message)
+        except Unwritable:
+            result = await self._refused(ended)
+        if result is None:
+            return
         if isinstance(result, Conflict):
             await self._reconciled(ended)
         else:
@@ -148,8 +154,19 @@ class Completer:
         if not ended.written.done():
             ended.written.set_result(replace(stored, message=message))
 
+    async def _refused(self, ended: _Ended) -> Conflict | None:
+        """Firestore does not take the document back into the queue, or into doubt: it ends, and the others go on."""
+        error = unwritable(ended.verdict.message, self._clock())
+        result = await self._persistently(lambda: refuse(self._messages, ended.claim, error))
+        if isinstance(result, Conflict):
+            return result
+        metrics.attempt(OutboxStatus.FAILED.value)
+        if not ended.written.done():
+            ended.written.set_result(None)
+        return None
+
     async def _reconciled(self, ended: _Ended) -> None:
-        """The slow path: somebody touched the document since the claim."""
+        """The slow path: the document changed since the claim."""
         claimed = ended.claim.valid
         for _ in range(TRIES):
             found = await self._current(claimed.request_id)
@@ -157,7 +174,12 @@ class Completer:
             decision = reconcile(current if isinstance(current, OutboxMessage) else None, claimed, ended.verdict)
             if not isinstance(decision, WriteAgain):
                 break
-            result = await self._end(found[0], decision.message)
+            try:
+                result = await self._end(found[0], decision.message)
+            except Unwritable:
+                if await self._refused(replace(ended, claim=found[0])) is None:
+                    return
+                continue
             if not isinstance(result, Conflict):
                 again = replace(ended, verdict=replace(ended.verdict, message=decision.message))
                 self._written(again, replace(found[0], version=result.versions[0]))

@@ -102,7 +102,7 @@ class Drain:
         self._account_read_at: datetime | None = outbox.clock()
         """None: it is to be read again."""
         self._judge = self._judge_of(account)
-        self._candidates = Candidates(outbox.messages, session.ref, outbox.settings.overlap)
+        self._candidates = Candidates(outbox.messages, session.ref, outbox.settings.overlap, outbox.clock)
         self._completer = Completer(
             session,
             messages=outbox.messages,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from worker.clock import Clock
 from worker.domain.message import OutboxMessage, OutboxStatus
+from worker.errors import Unwritable
 from worker.lane.waking import Waker
 from worker.outbox.trigger import lane_of
 from worker.store.messages import MessageStore
@@ -69,6 +70,10 @@ class Redrive:
         if message.run_id is not None:
             sentence = f"it belongs to a run; see outbox runs retry-failed {message.run_id}"
             return NotRedriven(stored.request_id, sentence)
-        if not await self._messages.put_back(stored, message.redriven(at=self._clock())):
+        try:
+            is_back = await self._messages.put_back(stored, message.redriven(at=self._clock()))
+        except Unwritable:
+            return NotRedriven(stored.request_id, "Firestore refuses to store it: its fields are too many or too large")
+        if not is_back:
             return NotRedriven(stored.request_id, "it was changed at the same moment, or its message was deleted")
         return Redriven(stored.request_id)

@@ -16,10 +16,11 @@ from worker.clock import Clock
 from worker.domain.attempt import ABANDONED, TooEarly, Verdict
 from worker.domain.claim import Cancel, Defer, Ending, Refuse, Skip
 from worker.domain.message import OutboxMessage
+from worker.errors import Unwritable
 from worker.outbox.claim import Candidates
 from worker.outbox.complete import Completer
 from worker.outbox.judge import Judge
-from worker.outbox.refuse import refuse
+from worker.outbox.refuse import refuse, unwritable
 from worker.store.gateway import Conflict
 from worker.store.messages import MessageStore
 from worker.store.outbox_document import Stored
@@ -37,7 +38,10 @@ class WithoutSending:
             match ending:
                 case Cancel(message=message) | Skip(message=message) | Defer(message=message):
                     stored = self._candidates.take_out(message.request_id)
-                    result = await self._messages.end(stored, message)
+                    try:
+                        result = await self._messages.end(stored, message)
+                    except Unwritable:
+                        result = await refuse(self._messages, stored, unwritable(stored.valid, self._clock()))
                 case Refuse(request_id=request_id, error=error):
                     result = await refuse(self._messages, self._candidates.take_out(request_id), error)
             if isinstance(result, Conflict):

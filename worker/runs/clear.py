@@ -18,7 +18,7 @@ from worker.domain.run import Run
 from worker.domain.spread import due_at
 from worker.domain.validation import InvalidMessage
 from worker.domain.window import opening_before
-from worker.outbox.refuse import refuse
+from worker.outbox.refuse import refuse, unwritable
 from worker.runs.expand import in_the_queue, send_interval
 from worker.store.accounts import AccountStore
 from worker.store.messages import MessageStore
@@ -108,7 +108,8 @@ class Clear:
                     place += 1
             if not may_go_on():
                 return False
-            await self.messages.move(changes, at_commit)
+            for stored in await self.messages.move(changes, at_commit):
+                await refuse(self.messages, stored, unwritable(stored.valid, self.clock()))
             after = page[-1].request_id
         return may_go_on()
 

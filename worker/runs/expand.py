@@ -127,7 +127,7 @@ class Expand:
             if isinstance(message, OutboxMessage) and message.target_id is not None
         ]
         last = found[-1].request_id if found else (after or "")
-        return Page(targets, Cursor(chunk=last, index=0), is_last=len(found) < size)
+        return Page(targets, Cursor(chunk=last, index=0), is_last=not found)
 
 
 def _start(run: Run, now: datetime) -> datetime:

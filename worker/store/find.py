@@ -24,6 +24,10 @@ class Find:
     start_after: tuple[Any, ...] | None = None
     group: bool = False
     select: tuple[str, ...] | None = None
+    most_bytes: int | None = None
+    """Stop reading after this many bytes; `Found.is_cut` then says that more may follow. None: read to the end."""
+    hollow_above: int | None = None
+    """Documents above this size in bytes come hollow (see `Snapshot.is_hollow`). None: all come whole."""
 
 
 _OPERATORS = {

@@ -26,8 +26,9 @@ from worker.errors import StoreUnavailable, Unwritable
 from worker.store import protos
 from worker.store.find import Find, fill
 from worker.store.protos import Proto
+from worker.store.size import WIRE_FACTOR, document_size
 from worker.store.streams import InLoop, InThread, ReadStream
-from worker.store.values import Version, from_fields, from_timestamp, time_of
+from worker.store.values import Version, from_fields, from_timestamp, scalars_of, time_of
 from worker.store.writes import WriteOp, add_write
 
 T = TypeVar("T")
@@ -35,6 +36,8 @@ T = TypeVar("T")
 RPC_TIMEOUT_SECONDS = 10.0
 TRIES = 5
 FIRST_PAUSE_SECONDS = 0.05
+DECODED_IN_LOOP_BYTES = 64 * 1024
+"""Documents read by name, if they are larger together, are decoded in a thread."""
 
 _NOT_APPLIED = {grpc.StatusCode.ABORTED, grpc.StatusCode.RESOURCE_EXHAUSTED}
 _PERHAPS_APPLIED = {
@@ -56,7 +59,9 @@ class Snapshot:
     version: Version
     created: datetime
     size_bytes: int = 0
-    """As it travels, which is close to what counts against the limit of a document."""
+    """On the wire; where `hollow_above` was given, as Firestore counts it if that is more."""
+    is_hollow: bool = False
+    """It was larger than the reader takes: `data` has all fields, but None for each list and map."""
 
     @property
     def id(self) -> str:
@@ -73,6 +78,8 @@ class Found:
 
     found: list[Snapshot]
     moment: datetime
+    is_cut: bool = False
+    """Reading stopped at the query's `most_bytes`; more documents may follow the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +115,11 @@ class Gateway:
             self._metadata.append(("authorization", "Bearer owner"))
         channel = client._firestore_api.transport.grpc_channel
         self._batch_get = _method(channel.unary_stream, "BatchGetDocuments", protos.BatchGetDocumentsResponse)
-        self._run_query: ReadStream = (
-            InLoop(_method(channel.unary_stream, "RunQuery", protos.RunQueryResponse))
-            if queries is None
-            else InThread(_method(queries.unary_stream, "RunQuery", protos.RunQueryResponse))
+        self._threads = (
+            None if queries is None else InThread(_method(queries.unary_stream, "RunQuery", protos.RunQueryResponse))
+        )
+        self._run_query: ReadStream = self._threads or InLoop(
+            _method(channel.unary_stream, "RunQuery", protos.RunQueryResponse)
         )
         self._aggregate = _method(channel.unary_stream, "RunAggregationQuery", protos.RunAggregationQueryResponse)
         self._commit = _method(channel.unary_unary, "Commit", protos.CommitResponse)
@@ -122,20 +130,22 @@ class Gateway:
     async def get(self, path: str) -> Snapshot | None:
         return (await self.get_all([path])).get(path)
 
-    async def get_all(self, paths: Sequence[str]) -> dict[str, Snapshot]:
-        """Those that exist, by path."""
+    async def get_all(self, paths: Sequence[str], *, hollow_above: int | None = None) -> dict[str, Snapshot]:
+        """Those that exist, by path. Documents above `hollow_above` bytes come hollow."""
         if not paths:
             return {}
         request = protos.BatchGetDocumentsRequest(database=self._database)
         request.documents.extend(f"{self._root}/{path}" for path in paths)
 
         async def read() -> dict[str, Snapshot]:
-            found = {}
-            async for answer in self._batch_get(request, timeout=RPC_TIMEOUT_SECONDS, metadata=self._metadata):
-                if answer.HasField("found"):
-                    snapshot = self._snapshot(answer.found)
-                    found[snapshot.path] = snapshot
-            return found
+            answers = [
+                answer.found
+                async for answer in self._batch_get(request, timeout=RPC_TIMEOUT_SECONDS, metadata=self._metadata)
+                if answer.HasField("found")
+            ]
+            if self._threads is not None and sum(answer.ByteSize() for answer in answers) > DECODED_IN_LOOP_BYTES:
+                return await self._threads.run(lambda: self._by_path(answers, hollow_above))
+            return self._by_path(answers, hollow_above)
 
         found = await self._reading(read)
         metrics.firestore("read", len(paths))  # a document that is missing is billed too
@@ -151,10 +161,22 @@ class Gateway:
         if moment is not None:
             request.read_time.FromDatetime(moment)
 
+        def decode(answer: Proto) -> tuple[Snapshot | None, datetime]:
+            has_one = answer.HasField("document")
+            return self._snapshot(answer.document, query.hollow_above) if has_one else None, from_timestamp(
+                answer.read_time
+            )
+
         async def read() -> Found:
-            answers = await self._run_query(request, within_seconds=RPC_TIMEOUT_SECONDS, metadata=self._metadata)
-            documents = [self._snapshot(answer.document) for answer in answers if answer.HasField("document")]
-            return Found(documents, from_timestamp(answers[-1].read_time))
+            answers = await self._run_query(
+                request,
+                decode,
+                most_bytes=query.most_bytes,
+                within_seconds=RPC_TIMEOUT_SECONDS,
+                metadata=self._metadata,
+            )
+            documents = [snapshot for snapshot, _ in answers.items if snapshot is not None]
+            return Found(documents, answers.items[-1][1], answers.is_cut)
 
         try:
             found = await self._reading(read)
@@ -248,13 +270,22 @@ class Gateway:
                 return Committed(tuple((r.update_time.seconds, r.update_time.nanos) for r in answer.write_results))
         raise AssertionError("the last try returns or raises")
 
-    def _snapshot(self, document: Proto) -> Snapshot:
+    def _by_path(self, documents: Sequence[Proto], hollow_above: int | None) -> dict[str, Snapshot]:
+        snapshots = [self._snapshot(document, hollow_above) for document in documents]
+        return {snapshot.path: snapshot for snapshot in snapshots}
+
+    def _snapshot(self, document: Proto, hollow_above: int | None = None) -> Snapshot:
+        path, size = document.name[len(self._root) + 1 :], document.ByteSize()
+        if hollow_above is not None and hollow_above / WIRE_FACTOR < size <= hollow_above:
+            size = max(size, document_size(path, document.fields))
+        is_hollow = hollow_above is not None and size > hollow_above
         return Snapshot(
-            path=document.name[len(self._root) + 1 :],
-            data=from_fields(document.fields),
+            path=path,
+            data=scalars_of(document.fields) if is_hollow else from_fields(document.fields),
             version=(document.update_time.seconds, document.update_time.nanos),
             created=from_timestamp(document.create_time),
-            size_bytes=document.ByteSize(),
+            size_bytes=size,
+            is_hollow=is_hollow,
         )
 
     # --- trying again

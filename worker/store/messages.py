@@ -7,18 +7,19 @@ it is claimed; and its end is one commit of two writes with no read. Everything 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
 
-from worker.domain.message import MessageStatus, OutboxMessage, OutboxStatus
+from worker.domain.message import ENDED, MessageStatus, OutboxMessage, OutboxStatus
 from worker.domain.page_cursor import Cursor
 from worker.domain.receipt import ShownMessage
 from worker.errors import Unwritable
 from worker.store import outbox_document, paths, shown_message
 from worker.store.find import Find
 from worker.store.gateway import Committed, Conflict, Gateway
-from worker.store.outbox_document import Stored, rewritten
+from worker.store.outbox_document import LARGEST_BYTES, PAGE_BYTES, Stored, rewritten, without_ballast
 from worker.store.shown_message import StoredMessage, first_shown, followed, is_ours, receipt_changes, shown_again
 from worker.store.writes import WriteOp, update
 
@@ -37,6 +38,8 @@ class Page:
     documents: list[Stored]
     moment: datetime
     """Of which it is true, by the database."""
+    is_cut: bool = False
+    """It reached PAGE_BYTES before its limit: more documents may follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +63,11 @@ class MessageStore:
             order_by=("nextAttemptAt", "createdAt", "__name__"),
             limit=limit,
             start_after=None if after is None else _start_after(after),
+            most_bytes=PAGE_BYTES,
+            hollow_above=LARGEST_BYTES,
         )
         page = await self._gateway.find_at(query, None)
-        return Page([outbox_document.read(snapshot) for snapshot in page.found], page.moment)
+        return Page([outbox_document.read(snapshot) for snapshot in page.found], page.moment, page.is_cut)
 
     async def next_due(self, account_id: str, after: datetime) -> NextDue | None:
         """The first document that comes due after that."""
@@ -85,7 +90,9 @@ class MessageStore:
             ("status", "==", OutboxStatus.SENDING.value),
             ("leaseUntil", "<=", by),
         )
-        query = Find(collection=paths.OUTBOX, where=where, order_by=("leaseUntil",))
+        query = Find(
+            collection=paths.OUTBOX, where=where, order_by=("leaseUntil",), hollow_above=LARGEST_BYTES
+        )  # read to the end: a claim that was missed here would be overtaken
         return [outbox_document.read(snapshot) for snapshot in (await self._gateway.find_at(query, moment)).found]
 
     async def accounts_with_abandoned(self, by: datetime, limit: int = 100) -> set[str]:
@@ -96,12 +103,15 @@ class MessageStore:
         return {account_id for account_id in found if isinstance(account_id, str)}
 
     async def cancel_requested(self, limit: int = 100) -> list[Stored]:
-        """Queued, and its author wants it no more."""
-        where = (("status", "==", OutboxStatus.QUEUED.value), ("cancelRequested", "==", True))
-        return [
-            outbox_document.read(snapshot)
-            for snapshot in await self._gateway.find(Find(collection=paths.OUTBOX, where=where, limit=limit))
-        ]
+        """Queued, and its author wants it no more. A part of them, if they are many or large."""
+        query = Find(
+            collection=paths.OUTBOX,
+            where=(("status", "==", OutboxStatus.QUEUED.value), ("cancelRequested", "==", True)),
+            limit=limit,
+            most_bytes=PAGE_BYTES,
+            hollow_above=LARGEST_BYTES,
+        )
+        return [outbox_document.read(snapshot) for snapshot in await self._gateway.find(query)]
 
     async def next_account_due(self, by: datetime, after: str) -> str | None:
         """The first account, in order behind `after`, that has something waiting that came due by then."""
@@ -119,8 +129,8 @@ class MessageStore:
     async def in_status(
         self, status: OutboxStatus, *, account_id: str | None = None, limit: int, after: str | None = None
     ) -> list[Stored]:
-        """For people who look for them: documents of one status, of all accounts or of one, by name; behind that
-        requestId, if given."""
+        """A page of the documents of one status, of all accounts or of one, by name; behind that requestId, if given.
+        Large documents make it shorter than its limit; it is empty only when none follow."""
         of_account = () if account_id is None else (("accountId", "==", account_id),)
         query = Find(
             collection=paths.OUTBOX,
@@ -128,12 +138,15 @@ class MessageStore:
             order_by=("__name__",),
             limit=limit,
             start_after=None if after is None else (paths.outbox(after),),
+            most_bytes=PAGE_BYTES,
+            hollow_above=LARGEST_BYTES,
         )
         return [outbox_document.read(snapshot) for snapshot in await self._gateway.find(query)]
 
     async def get(self, request_ids: Sequence[str]) -> list[Stored]:
         """Those that exist."""
-        found = await self._gateway.get_all([paths.outbox(request_id) for request_id in request_ids])
+        names = [paths.outbox(request_id) for request_id in request_ids]
+        found = await self._gateway.get_all(names, hollow_above=LARGEST_BYTES)
         return [outbox_document.read(snapshot) for snapshot in found.values()]
 
     # --- what a lane writes
@@ -149,12 +162,19 @@ class MessageStore:
         ]
 
     async def end(self, document: Stored, new: OutboxMessage) -> Committed | Conflict:
-        """A document that ends, or goes back to the queue: with what people see of it, if that can be written."""
+        """A document that ends, or goes back to the queue, and what people see of it.
+
+        If Firestore refuses both, the outbox document is written alone, since the message document may be full; and if
+        it ends, without its ballast. Raises Unwritable if it does not end, and Firestore refuses it."""
         writes = completion(document, new)
-        try:
+        with suppress(Unwritable):
             return await self._gateway.commit(writes)
-        except Unwritable:  # somebody filled the message document to the brim
+        try:
             return await self._gateway.commit(writes[:1])
+        except Unwritable:
+            if new.status not in ENDED:
+                raise
+            return await self._gateway.commit([without_ballast(document, writes[0])])
 
     async def write(self, writes: Sequence[WriteOp]) -> Committed | Conflict:
         return await self._gateway.commit(writes)
@@ -168,13 +188,16 @@ class MessageStore:
     # --- what a run reads and writes
 
     async def of_run(self, run_id: str, status: OutboxStatus, limit: int, after: str | None = None) -> list[Stored]:
-        """A run's documents of one status, by name; behind that requestId, if given."""
+        """A page of a run's documents of one status, by name; behind that requestId, if given. Large documents make it
+        shorter than its limit; it is empty only when none follow."""
         query = Find(
             collection=paths.OUTBOX,
             where=(("runId", "==", run_id), ("status", "==", status.value)),
             order_by=("__name__",),
             limit=limit,
             start_after=None if after is None else (paths.outbox(after),),
+            most_bytes=PAGE_BYTES,
+            hollow_above=LARGEST_BYTES,
         )
         return [outbox_document.read(snapshot) for snapshot in await self._gateway.find(query)]
 
@@ -203,16 +226,24 @@ class MessageStore:
         where = (("accountId", "==", account_id), ("status", "==", OutboxStatus.QUEUED.value))
         return await self._gateway.count(Find(collection=paths.OUTBOX, where=where))
 
-    async def move(self, changes: Sequence[tuple[Stored, OutboxMessage]], at_commit: Collection[str] = ()) -> int:
-        """Each document as it was read becomes the one beside it; those that somebody changed meanwhile are left.
-        `at_commit` are those that come due when they are written. How many were written."""
+    async def move(
+        self, changes: Sequence[tuple[Stored, OutboxMessage]], at_commit: Collection[str] = ()
+    ) -> list[Stored]:
+        """Each document as it was read becomes the one beside it, except those that changed in the meantime.
+        `at_commit` are those that come due when they are written. Returns those that Firestore refuses to write."""
         if not changes:
-            return 0
+            return []
         writes = [rewritten(old, new, due_at_commit=new.request_id in at_commit) for old, new in changes]
-        if not isinstance(await self._gateway.commit(writes), Conflict):
-            return len(writes)
-        results = [await self._gateway.commit([write]) for write in writes]
-        return sum(not isinstance(result, Conflict) for result in results)
+        with suppress(Unwritable):  # one document can stop a commit of many: then each has its own
+            if not isinstance(await self._gateway.commit(writes), Conflict):
+                return []
+        unwritable = []
+        for (old, _), write in zip(changes, writes, strict=True):
+            try:
+                await self._gateway.commit([write])
+            except Unwritable:
+                unwritable.append(old)
+        return unwritable
 
     # --- what receipts read and write
 

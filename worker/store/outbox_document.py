@@ -5,7 +5,7 @@ Every write demands the version that was read, so that what somebody else wrote 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -19,10 +19,15 @@ from worker.store.writes import DELETE, SERVER_TIME, WriteOp, update
 
 Parsed = OutboxMessage | InvalidMessage
 
-LARGEST_BYTES = 1_040_000
-"""Firestore takes 1,048,576; the rest is for what we write into the document on its way."""
+LARGEST_BYTES = 256 * 1024
+"""A larger document fails as `invalid_message`, without being decoded. It bounds what one message costs a worker, and is
+far below the 1 MiB at which Firestore refuses what a worker writes into the document."""
+PAGE_BYTES = 4 * 1024 * 1024
+"""A page of documents ends when this many bytes were read, so that a worker's memory does not depend on their sizes."""
 _KEPT = frozenset({"requestId", "accountId", "threadId", "to", "createdAt", "createdBy", "nextAttemptAt", "runId"})
-"""What stays of a document that was too large."""
+"""What stays of a document from which the ballast is removed."""
+_LONGEST_KEPT = 2_048
+"""Characters of a kept text; a longer one is ballast, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,9 @@ class Stored:
     created: datetime
     """When Firestore made the document, to the microsecond: it tells two messages of one millisecond apart."""
     ballast: tuple[str, ...] = ()
-    """Of a document that is too large to be written to: the fields that make it so."""
+    """The fields that can be removed to make the document writable, if it ends."""
+    is_too_large: bool = False
+    """Above LARGEST_BYTES: the ballast is removed when it ends."""
 
     @property
     def request_id(self) -> str:
@@ -56,17 +63,22 @@ class Stored:
 
 
 def read(snapshot: Snapshot) -> Stored:
-    is_too_large = snapshot.size_bytes > LARGEST_BYTES
+    """`snapshot` was read with `hollow_above=LARGEST_BYTES`."""
     return Stored(
-        message=_too_large(snapshot) if is_too_large else parse_message(snapshot.id, snapshot.data),
+        message=_too_large(snapshot) if snapshot.is_hollow else parse_message(snapshot.id, snapshot.data),
         version=snapshot.version,
         thread_id=_id(snapshot.data.get("threadId")),
         account_id=_id(snapshot.data.get("accountId")),
         to=_id(snapshot.data.get("to")),
         status=_id(snapshot.data.get("status")),
         created=snapshot.created,
-        ballast=tuple(name for name in snapshot.data if name not in _KEPT) if is_too_large else (),
+        ballast=tuple(name for name, value in snapshot.data.items() if _is_ballast(name, value)),
+        is_too_large=snapshot.is_hollow,
     )
+
+
+def _is_ballast(name: str, value: Any) -> bool:
+    return name not in _KEPT or (isinstance(value, str) and len(value) > _LONGEST_KEPT)
 
 
 def rewritten(old: Stored, new: OutboxMessage, *, due_at_commit: bool = False) -> WriteOp:
@@ -79,13 +91,15 @@ def rewritten(old: Stored, new: OutboxMessage, *, due_at_commit: bool = False) -
 
 
 def refusal(document: Stored, error: DeliveryError, expire_at: datetime) -> WriteOp:
-    """A malformed document can only be marked."""
-    fields = dict.fromkeys(document.ballast, DELETE) | {
-        "status": OutboxStatus.FAILED.value,
-        "lastError": error_fields(error),
-        "expireAt": expire_at,
-    }
-    return update(paths.outbox(document.request_id), fields, version=document.version)
+    """Mark a document as failed, whatever its other fields are."""
+    fields = {"status": OutboxStatus.FAILED.value, "lastError": error_fields(error), "expireAt": expire_at}
+    marked = update(paths.outbox(document.request_id), fields, version=document.version)
+    return without_ballast(document, marked) if document.is_too_large else marked
+
+
+def without_ballast(document: Stored, write: WriteOp) -> WriteOp:
+    """The same write, which also removes what an ended document does not need: Firestore takes it."""
+    return replace(write, fields={**dict.fromkeys(document.ballast, DELETE), **write.fields})
 
 
 def error_fields(error: DeliveryError) -> dict[str, Any]:

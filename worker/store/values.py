@@ -84,6 +84,14 @@ def from_fields(fields: Proto) -> dict[str, Any]:
     return {name: from_proto(value) for name, value in fields.items()}
 
 
+def scalars_of(fields: Proto) -> dict[str, Any]:
+    """All fields, with None for each list and map."""
+    nested = ("array_value", "map_value")
+    return {
+        name: None if value.WhichOneof("value_type") in nested else from_proto(value) for name, value in fields.items()
+    }
+
+
 def set_timestamp(stamp: Proto, moment: datetime) -> None:
     if moment.tzinfo is None:
         raise TypeError("a time without a zone cannot be stored")
