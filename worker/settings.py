@@ -61,12 +61,15 @@ class Settings(BaseModel):
 
     # --- files (docs/media.md)
     media_bucket: str = ""
-    """A Cloud Storage bucket that keeps files, as `media/{mediaId}`. Empty, as the next: no file can be sent."""
+    """A Cloud Storage bucket that keeps files, as `media/{accountId}/{mediaId}`. Empty, as the next: no file can be
+    sent."""
     media_dir: str = ""
-    """A directory that does, on one machine."""
+    """A directory that keeps files on one machine, as `{accountId}/{mediaId}`."""
     media_url: str = ""
-    """Where anybody can fetch them, as `{url}/{mediaId}`; by default a bucket's files get signed addresses."""
+    """Where providers fetch files, as `{url}/{accountId}/{mediaId}`. By default a bucket signs addresses of its files."""
     media_max_mb: float = Field(default=100, gt=0)
+    media_memory_mb: float = Field(default=128, gt=0)
+    """How much of files one process holds in memory at a time, in all. The default fits the deployed 512 MiB."""
 
     # --- inbound
     debounce_seconds: float = Field(default=5, ge=0)

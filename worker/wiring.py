@@ -27,10 +27,11 @@ from worker.inbound.webhook import Webhook
 from worker.lane.engine import Handler, LaneEngine
 from worker.lane.waking import Waker
 from worker.media.bucket import BucketShelf
+from worker.media.budget import ByteBudget
 from worker.media.desk import Desk
 from worker.media.directory import DirectoryShelf
 from worker.media.files import Files
-from worker.media.shelf import Shelf
+from worker.media.shelf import FileRef, Shelf
 from worker.media.uploads import Uploads
 from worker.outbox.cancel import CancelMessage
 from worker.outbox.drain import Outbox, OutboxHandler
@@ -66,7 +67,7 @@ from worker.store.lanes import LaneStore
 from worker.store.messages import MessageStore
 from worker.store.runs import RunStore
 from worker.store.sessions import SessionStore
-from worker.store.uploads import UploadStore
+from worker.store.uploads import UploadRef, UploadStore
 from worker.wake.tasks import Tasks
 
 GLOBAL_LIMIT = "global"
@@ -231,10 +232,16 @@ def media_desk(
     """What providers get files from; None if there is no place for files. Close it before the client."""
     if shelf is None:
         return None
+    budget = ByteBudget(round(settings.media_memory_mb * 1_000_000))
+    uploads = UploadStore(Gateway(client, jitter=random.random))
+
+    async def had_it(ref: FileRef) -> bool:
+        return ref.account_id is not None and await uploads.exists(UploadRef(ref.account_id, ref.media_id))
+
     return Desk(
         shelf,
-        Files(shelf, max_bytes=round(settings.media_max_mb * 1_000_000)),
-        Uploads(UploadStore(Gateway(client, jitter=random.random)), owner=owner, clock=clock),
+        Files(shelf, budget=budget, had_it=had_it, max_bytes=round(settings.media_max_mb * 1_000_000)),
+        Uploads(uploads, budget=budget, owner=owner, clock=clock),
         link_base=settings.media_url,
     )
 

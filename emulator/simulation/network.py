@@ -132,6 +132,7 @@ class ProviderTransport(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         if self.refuses_connections:
             raise httpx.ConnectError("All connection attempts failed", request=request)
+        body = await request.aread()
         account_id, what = request.url.path.split("/")[2:4]
         authorization = request.headers.get("authorization", "")
         limit = asyncio.timeout(request.extensions.get("timeout", {}).get("read"))
@@ -139,9 +140,9 @@ class ProviderTransport(httpx.AsyncBaseTransport):
             async with limit:
                 if what == "media":
                     mime_type = request.headers.get("content-type", "")
-                    answer = await outside(self._upload(account_id, authorization, mime_type, request.content))
+                    answer = await outside(self._upload(account_id, authorization, mime_type, body))
                 else:
-                    answer = await outside(self._call(account_id, authorization, request.content))
+                    answer = await outside(self._call(account_id, authorization, body))
         except TimeoutError:
             if not limit.expired():
                 raise

@@ -70,7 +70,7 @@ def test_pages_of_large_documents_end_after_4_mebibytes_and_every_message_is_sen
         for number in range(45):
             await calm.send(f"large-{number:05d}", to=f"+49{number}", parts=LARGEST_PARTS)
         await asyncio.sleep(1)
-        store, sizes, last = calm.world.client.system.messages, [], None
+        store, sizes, last = calm.world.client.system.messages, list[int](), None
         while not sizes or sizes[-1]:
             page = await store.due("shop", calm.world.clock(), 100, last)
             assert page.is_cut is (not sizes or len(page.documents) == sizes[0])

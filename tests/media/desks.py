@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,8 +18,8 @@ from tests.media.support import MEDIA_ID, PICTURE, START
 from worker.domain.message import MediaPart
 from worker.media.desk import Desk
 from worker.media.directory import DirectoryShelf
-from worker.media.shelf import Found
-from worker.providers.media import MediaContent, MediaHandle, NotUploaded, ReadyMedia, Uploaded
+from worker.media.shelf import FileRef, Found
+from worker.providers.media import MediaHandle, MediaStream, NotUploaded, ReadyMedia, Uploaded
 from worker.providers.protocol import MediaMode
 from worker.settings import Settings
 from worker.store import paths
@@ -37,13 +37,13 @@ class Endpoint:
     takes_seconds: float = 0.0
     lasts: timedelta | None = None
     answers: list[NotUploaded | Exception] = field(default_factory=list)
-    files: list[MediaContent] = field(default_factory=list)
+    files: list[bytes] = field(default_factory=list)
     limits: list[timedelta] = field(default_factory=list)
     at_once: int = 0
     most_at_once: int = 0
 
-    async def __call__(self, file: MediaContent, limit: timedelta) -> Uploaded | NotUploaded:
-        self.files.append(file)
+    async def __call__(self, file: MediaStream, limit: timedelta) -> Uploaded | NotUploaded:
+        self.files.append(b"".join([piece async for piece in file.body.pieces()]))
         self.limits.append(limit)
         handle = f"handle-{len(self.files)}"
         self.at_once += 1
@@ -68,13 +68,18 @@ class CountingShelf(DirectoryShelf):
         self.finds = 0
         self.reads = 0
 
-    async def find(self, media_id: str) -> Found | None:
+    async def find(self, ref: FileRef) -> Found | None:
         self.finds += 1
-        return await super().find(media_id)
+        return await super().find(ref)
 
-    async def read(self, media_id: str) -> bytes | None:
+    async def read(self, ref: FileRef) -> bytes | None:
         self.reads += 1
-        return await super().read(media_id)
+        return await super().read(ref)
+
+    async def pieces(self, ref: FileRef, found: Found) -> AsyncIterator[bytes]:
+        self.reads += 1
+        async for piece in super().pieces(ref, found):
+            yield piece
 
 
 @dataclass
@@ -149,7 +154,7 @@ def with_workers(
     async def main() -> T:
         place = Place(directory, seed, luck, **settings)
         await place.world.start()
-        await place.shelf.add(MEDIA_ID, PICTURE, mime_type="image/png", filename=None)
+        await place.shelf.add(FileRef("shop", MEDIA_ID), PICTURE, mime_type="image/png", filename=None)
         try:
             return await test(place)
         finally:

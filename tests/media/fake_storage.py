@@ -9,7 +9,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -84,14 +84,40 @@ class _Handler(BaseHTTPRequestHandler):
         if stored is None:
             self._json(404, {"error": {"code": 404, "message": "No such object"}})
         elif url.path.startswith("/download/"):
-            crc32c = "AAAAAA==" if self.the_storage.corrupts else stored.crc32c
-            self._answer(200, stored.content, {"Content-Type": stored.content_type, "X-Goog-Hash": f"crc32c={crc32c}"})
+            self._download(stored)
         else:
             self._json(200, _resource(name, stored))
+
+    def _download(self, stored: Stored) -> None:
+        headers = {"Content-Type": stored.content_type, "X-Goog-Hash": f"crc32c={stored.crc32c}"}
+        content = bytes(len(stored.content)) if self.the_storage.corrupts else stored.content
+        wanted = self.headers.get("Range")
+        if wanted is None:
+            self._answer(200, content, headers)
+            return
+        start, end = map(int, wanted.removeprefix("bytes=").split("-"))
+        piece = content[start : end + 1]
+        headers["Content-Range"] = f"bytes {start}-{start + len(piece) - 1}/{len(content)}"
+        self._answer(206, piece, headers)
+
+    def _copy(self, path: str, query: dict[str, list[str]]) -> None:
+        source, _, target = path.partition("/copyTo")
+        name = unquote(target.partition("/o/")[2])
+        objects, stored = self.the_storage.objects, self.the_storage.objects.get(self._object_name(source))
+        if stored is None:
+            self._json(404, {"error": {"code": 404, "message": "No such object"}})
+        elif query.get("ifGenerationMatch") == ["0"] and name in objects:
+            self._json(412, {"error": {"code": 412, "message": "It exists"}})
+        else:
+            objects[name] = replace(stored, generation=len(objects) + 1)
+            self._json(200, _resource(name, objects[name]))
 
     def do_POST(self) -> None:
         body = self._body()
         if self._begins_badly():
+            return
+        if "/copyTo/" in self.path:
+            self._copy(urlsplit(self.path).path, parse_qs(urlsplit(self.path).query))
             return
         query = parse_qs(urlsplit(self.path).query)
         if query["uploadType"] == ["multipart"]:

@@ -14,7 +14,7 @@ from emulator.virtual_time import run
 from tests.core.support import Calm
 from tests.core.support import _silence as silence
 from worker.media.directory import DirectoryShelf
-from worker.media.shelf import media_id_of
+from worker.media.shelf import FileRef, media_id_of
 from worker.store import paths
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -35,8 +35,11 @@ class Shop(Calm):
         super().__init__(shelf=self.shelf, **options)
 
     async def open(self, **account: Any) -> None:
-        await self.shelf.add(MEDIA_ID, PICTURE, mime_type="image/png", filename=None)
+        await self.has_picture("shop")
         await self.account(**account)
+
+    async def has_picture(self, account_id: str) -> None:
+        await self.shelf.add(FileRef(account_id, MEDIA_ID), PICTURE, mime_type="image/png", filename=None)
 
     async def send_pictures(self, count: int, *, account_id: str = "shop", media_id: str = MEDIA_ID) -> None:
         for number in range(count):

@@ -17,10 +17,12 @@ from worker.domain.message import MediaPart
 from worker.domain.outcome import Postponed
 from worker.media import bucket as module
 from worker.media.bucket import BucketShelf
+from worker.media.budget import ByteBudget
 from worker.media.files import Files
-from worker.media.shelf import Found, ShelfUnavailable
+from worker.media.shelf import PIECE_BYTES, FileRef, Found, ShelfUnavailable
 from worker.providers.media import MediaContent
 
+M1, M2, GONE = FileRef("shop", "m1"), FileRef("shop", "m2"), FileRef("shop", "gone")
 PART = MediaPart(type="media", mediaId="m1", mimeType="image/webp")
 
 
@@ -38,37 +40,53 @@ def shelf(storage: FakeStorage) -> Iterator[BucketShelf]:
     it.close()
 
 
+async def never(ref: FileRef) -> bool:
+    return False
+
+
+def files_on(shelf: BucketShelf) -> Files:
+    return Files(shelf, budget=ByteBudget(1_000_000), had_it=never, max_bytes=1000)
+
+
 @pytest.mark.parametrize("size", [1, 100_000, 9_000_000], ids=["a byte", "small", "in pieces"])
 async def test_a_file_is_found_and_read_as_it_was_added(storage: FakeStorage, shelf: BucketShelf, size: int) -> None:
     content = os.urandom(size)
-    await shelf.add("m1", content, mime_type="image/png", filename="cat.png")
-    assert await shelf.find("m1") == Found(size_bytes=size, mime_type="image/png", filename="cat.png")
-    assert await shelf.read("m1") == content
-    assert list(storage.objects) == ["media/m1"]
+    await shelf.add(M1, content, mime_type="image/png", filename="cat.png")
+    found = await shelf.find(M1)
+    assert found == Found(
+        size_bytes=size, mime_type="image/png", filename="cat.png", crc32c=storage.objects["media/shop/m1"].crc32c
+    )
+    assert await shelf.read(M1) == content
+    pieces = [piece async for piece in shelf.pieces(M1, found)]
+    assert b"".join(pieces) == content
+    assert len(pieces) == -(-size // PIECE_BYTES)
+    assert list(storage.objects) == ["media/shop/m1"]
 
 
 async def test_a_file_that_is_there_already_stays(storage: FakeStorage, shelf: BucketShelf) -> None:
-    await shelf.add("m1", b"first", mime_type="image/png", filename=None)
-    await shelf.add("m1", b"second", mime_type="image/png", filename=None)
-    assert await shelf.read("m1") == b"first"
+    await shelf.add(M1, b"first", mime_type="image/png", filename=None)
+    await shelf.add(M1, b"second", mime_type="image/png", filename=None)
+    assert await shelf.read(M1) == b"first"
 
 
 async def test_a_file_that_is_not_there_is_none_and_no_error(shelf: BucketShelf) -> None:
-    assert await shelf.find("gone") is None
-    assert await shelf.read("gone") is None
+    assert await shelf.find(GONE) is None
+    assert await shelf.read(GONE) is None
 
 
 @pytest.mark.parametrize("media_id", ["with space", "100%", "ü?#&+", "..", "a%2Fb"])
 async def test_a_media_id_of_any_form_is_one_object(storage: FakeStorage, shelf: BucketShelf, media_id: str) -> None:
-    await shelf.add(media_id, b"content", mime_type="image/png", filename=None)
-    assert list(storage.objects) == [f"media/{media_id}"]
-    assert await shelf.read(media_id) == b"content"
+    await shelf.add(FileRef("shop", media_id), b"content", mime_type="image/png", filename=None)
+    assert list(storage.objects) == [f"media/shop/{media_id}"]
+    assert await shelf.read(FileRef("shop", media_id)) == b"content"
 
 
 async def test_a_storage_that_stumbles_is_asked_again(storage: FakeStorage, shelf: BucketShelf) -> None:
-    await shelf.add("m1", b"content", mime_type="image/png", filename=None)
+    await shelf.add(M1, b"content", mime_type="image/png", filename=None)
     storage.trouble = [503, 429]
-    assert await shelf.find("m1") == Found(size_bytes=7, mime_type="image/png")
+    found = await shelf.find(M1)
+    assert found is not None
+    assert found.size_bytes == 7
     assert len(storage.calls) == 4
 
 
@@ -78,16 +96,34 @@ async def test_a_bucket_that_refuses_us_is_not_taken_for_a_missing_file(
 ) -> None:
     storage.trouble = [status]
     with pytest.raises(ShelfUnavailable, match=f"gs://{BUCKET} cannot be used .{said}"):
-        await shelf.find("m1")
+        await shelf.find(M1)
 
 
 async def test_a_download_that_does_not_match_its_checksum_is_not_sent(
     storage: FakeStorage, shelf: BucketShelf
 ) -> None:
-    await shelf.add("m1", b"content", mime_type="image/png", filename=None)
+    await shelf.add(M1, b"content", mime_type="image/png", filename=None)
+    found = await shelf.find(M1)
+    assert found is not None
     storage.corrupts = True
     with pytest.raises(ShelfUnavailable, match="DataCorruption"):
-        await shelf.read("m1")
+        await shelf.read(M1)
+    with pytest.raises(ShelfUnavailable, match="does not match its checksum"):
+        [piece async for piece in shelf.pieces(M1, found)]
+
+
+async def test_a_copy_is_a_file_of_its_own_and_replaces_none(storage: FakeStorage, shelf: BucketShelf) -> None:
+    await shelf.add(M1.old, b"shared", mime_type="image/png", filename="cat.png")
+    await shelf.add(M2.old, b"another", mime_type="image/png", filename=None)
+    await shelf.add(M2, b"own", mime_type="image/png", filename=None)
+    await shelf.copy(M1.old, M1)
+    await shelf.copy(M2.old, M2)
+    assert {name: stored.content for name, stored in storage.objects.items()} == {
+        "media/m1": b"shared",
+        "media/m2": b"another",
+        "media/shop/m1": b"shared",
+        "media/shop/m2": b"own",
+    }
 
 
 async def test_a_storage_that_is_not_there_is_unavailable(
@@ -97,7 +133,7 @@ async def test_a_storage_that_is_not_there_is_unavailable(
     monkeypatch.setattr(module, "TRIES_SECONDS", 0.2)
     shelf = BucketShelf(BUCKET, project="demo-outbox")
     with pytest.raises(ShelfUnavailable, match="gs://shop-files cannot be used"):
-        await shelf.find("m1")
+        await shelf.find(M1)
     shelf.close()
 
 
@@ -107,9 +143,9 @@ async def test_a_storage_that_is_not_there_is_unavailable(
 async def test_the_buckets_own_type_and_name_go_with_the_file_unless_nobody_told_it_any(
     storage: FakeStorage, shelf: BucketShelf
 ) -> None:
-    files = Files(shelf, max_bytes=1000)
-    await shelf.add("m1", b"typed", mime_type="image/png", filename="cat.png")
-    await shelf.add("m2", b"untyped", mime_type="application/octet-stream", filename=None)
+    files = files_on(shelf)
+    await shelf.add(M1, b"typed", mime_type="image/png", filename="cat.png")
+    await shelf.add(M2, b"untyped", mime_type="application/octet-stream", filename=None)
     typed = await files.content("shop", PART)
     assert typed == MediaContent(media_id="m1", mime_type="image/png", filename="cat.png", content=b"typed")
     untyped = await files.content("shop", PART.model_copy(update={"mediaId": "m2"}))
@@ -119,8 +155,8 @@ async def test_the_buckets_own_type_and_name_go_with_the_file_unless_nobody_told
 async def test_while_the_bucket_refuses_us_messages_wait_and_go_on_when_it_does_not(
     storage: FakeStorage, shelf: BucketShelf
 ) -> None:
-    await shelf.add("m1", b"content", mime_type="image/png", filename=None)
-    files = Files(shelf, max_bytes=1000)
+    await shelf.add(M1, b"content", mime_type="image/png", filename=None)
+    files = files_on(shelf)
     storage.trouble = [403]
     answer = await files.content("shop", PART)
     assert isinstance(answer, Postponed)
@@ -129,8 +165,8 @@ async def test_while_the_bucket_refuses_us_messages_wait_and_go_on_when_it_does_
 
 
 async def test_a_file_that_is_too_large_is_not_downloaded(storage: FakeStorage, shelf: BucketShelf) -> None:
-    await shelf.add("m1", bytes(1001), mime_type="image/png", filename=None)
-    await Files(shelf, max_bytes=1000).content("shop", PART)
+    await shelf.add(M1, bytes(1001), mime_type="image/png", filename=None)
+    await files_on(shelf).content("shop", PART)
     assert not [call for call in storage.calls if call.startswith("GET /download/")]
 
 
@@ -139,11 +175,11 @@ async def test_a_file_that_is_too_large_is_not_downloaded(storage: FakeStorage, 
 
 async def test_whoever_has_a_key_signs_addresses_that_end(storage: FakeStorage) -> None:
     shelf = BucketShelf(BUCKET, project="demo-outbox", credentials=_service_account())
-    url = await shelf.link("m1", lasts=timedelta(days=2))
+    url = await shelf.link(M1, lasts=timedelta(days=2))
     shelf.close()
     assert url is not None
     query = parse_qs(urlsplit(url).query)
-    assert urlsplit(url).path == f"/{BUCKET}/media/m1"
+    assert urlsplit(url).path == f"/{BUCKET}/media/shop/m1"
     assert query["X-Goog-Expires"] == ["172800"]
     assert query["X-Goog-Credential"][0].startswith("worker@demo-outbox.iam.gserviceaccount.com/")
     assert len(query["X-Goog-Signature"][0]) == 512
@@ -151,7 +187,7 @@ async def test_whoever_has_a_key_signs_addresses_that_end(storage: FakeStorage) 
 
 
 async def test_where_nobody_can_sign_there_is_no_address(shelf: BucketShelf) -> None:
-    assert await shelf.link("m1", lasts=timedelta(days=2)) is None
+    assert await shelf.link(M1, lasts=timedelta(days=2)) is None
 
 
 def _service_account() -> Credentials:

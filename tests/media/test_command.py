@@ -27,28 +27,31 @@ def env(**names: str) -> dict[str, str | None]:
 
 def test_add_puts_a_file_on_the_shelf_and_prints_its_media_id(tmp_path: Path, picture: Path) -> None:
     shelf = tmp_path / "shelf"
-    said = outbox("media", "add", str(picture), env=env(OUTBOX_MEDIA_DIR=str(shelf)))
+    said = outbox("media", "add", "--account=shop", str(picture), env=env(OUTBOX_MEDIA_DIR=str(shelf)))
     assert (said.code, said.out) == (0, f"{MEDIA_ID}\n")
-    assert [(file.name, file.read_bytes()) for file in shelf.iterdir()] == [(MEDIA_ID, b"meow")]
-    assert outbox("media", "add", str(picture), env=env(OUTBOX_MEDIA_DIR=str(shelf))).out == said.out
+    assert [(file, file.read_bytes()) for file in shelf.rglob("*") if file.is_file()] == [
+        (shelf / "shop" / MEDIA_ID, b"meow")
+    ]
+    assert outbox("media", "add", "--account=shop", str(picture), env=env(OUTBOX_MEDIA_DIR=str(shelf))).out == said.out
 
 
 def test_add_speaks_json(tmp_path: Path, picture: Path) -> None:
-    said = outbox("media", "add", str(picture), "--json", env=env(OUTBOX_MEDIA_DIR=str(tmp_path)))
+    said = outbox("media", "add", "--account=shop", str(picture), "--json", env=env(OUTBOX_MEDIA_DIR=str(tmp_path)))
     assert said.json == {
+        "accountId": "shop",
         "mediaId": MEDIA_ID,
         "mimeType": "image/png",
         "bytes": 4,
-        "at": str(tmp_path / MEDIA_ID),
+        "at": str(tmp_path / "shop" / MEDIA_ID),
     }
 
 
 def test_add_puts_a_file_into_the_bucket_with_its_type_and_name(picture: Path) -> None:
     with fake_storage() as storage:
         names = env(OUTBOX_MEDIA_BUCKET=BUCKET, STORAGE_EMULATOR_HOST=storage.address)
-        said = outbox("media", "add", str(picture), "--json", env=names)
-        stored = storage.objects[f"media/{MEDIA_ID}"]
-    assert said.json["at"] == f"gs://{BUCKET}/media/{MEDIA_ID}"
+        said = outbox("media", "add", "--account=shop", str(picture), "--json", env=names)
+        stored = storage.objects[f"media/shop/{MEDIA_ID}"]
+    assert said.json["at"] == f"gs://{BUCKET}/media/shop/{MEDIA_ID}"
     assert (stored.content, stored.content_type, stored.metadata) == (b"meow", "image/png", {"filename": "cat.png"})
 
 
@@ -57,7 +60,7 @@ def test_a_bucket_that_cannot_be_reached_is_said_in_a_sentence(picture: Path, mo
 
     monkeypatch.setattr(bucket, "TRIES_SECONDS", 0.2)
     names = env(OUTBOX_MEDIA_BUCKET=BUCKET, STORAGE_EMULATOR_HOST="http://127.0.0.1:1")
-    said = outbox("media", "add", str(picture), env=names)
+    said = outbox("media", "add", "--account=shop", str(picture), env=names)
     assert (said.code, said.out) == (1, "")
     assert said.err.startswith(f"outbox: gs://{BUCKET} cannot be used")
 
@@ -82,7 +85,7 @@ def test_what_cannot_be_added_is_said_in_a_sentence(
 ) -> None:
     file = tmp_path / "cat.png"
     file.write_bytes(content)
-    said = outbox("media", "add", str(file), env=env(**names))
+    said = outbox("media", "add", "--account=shop", str(file), env=env(**names))
     assert (said.code, said.out) == (1, "")
     assert words in said.err
 
@@ -91,10 +94,10 @@ def test_a_file_of_an_unknown_type_needs_to_be_told(tmp_path: Path) -> None:
     file = tmp_path / "cat.unheard-of"
     file.write_bytes(b"meow")
     names = env(OUTBOX_MEDIA_DIR=str(tmp_path / "shelf"))
-    said = outbox("media", "add", str(file), env=names)
+    said = outbox("media", "add", "--account=shop", str(file), env=names)
     assert said.code == 2
     assert "--type" in said.err
-    assert outbox("media", "add", str(file), "--type", "image/png", env=names).code == 0
+    assert outbox("media", "add", "--account=shop", str(file), "--type", "image/png", env=names).code == 0
 
 
 def test_the_command_explains_itself() -> None:

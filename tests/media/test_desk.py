@@ -17,6 +17,7 @@ from tests.media.support import PICTURE
 from worker.domain.message import MediaPart
 from worker.domain.outcome import ErrorCode, Postponed, Rejected, Retryable, Unknown
 from worker.media.files import REMEMBER
+from worker.media.shelf import FileRef
 from worker.providers.media import MediaContent, MediaHandle, MediaLink
 from worker.providers.protocol import MediaMode
 
@@ -29,7 +30,7 @@ def test_three_workers_at_once_are_one_upload_and_hear_of_the_same_handle(tmp_pa
         endpoint = place.endpoint(takes_seconds=3)
         asked = [worker.until_ready(endpoint) for worker in place.workers() for _ in range(20)]
         assert set(await asyncio.gather(*asked)) == {FIRST}
-        assert [file.content for file in endpoint.files] == [PICTURE]
+        assert endpoint.files == [PICTURE]
         assert place.seconds() < 3 + 2, "the others look again each second"
 
     with_workers(body, tmp_path)
@@ -277,7 +278,7 @@ def test_a_provider_that_fetches_gets_an_address_below_the_one_that_was_set(tmp_
     async def body(place: Place) -> None:
         (worker,) = place.workers(["w1"])
         link = await worker.ready(Endpoint(), mode=MediaMode.LINK)
-        assert link == MediaLink(url=f"https://files.example/m/{PART.mediaId}")
+        assert link == MediaLink(url=f"https://files.example/m/shop/{PART.mediaId}")
 
     with_workers(body, tmp_path, media_url="https://files.example/m/")
 
@@ -306,7 +307,7 @@ def test_that_a_file_is_missing_is_remembered_for_a_moment_and_then_looked_for_a
             assert isinstance(answer, Rejected)
             assert answer.code is ErrorCode.MEDIA_MISSING
         assert place.shelf.finds == 1
-        await place.shelf.add("gone", PICTURE, mime_type="image/png", filename=None)
+        await place.shelf.add(FileRef("shop", "gone"), PICTURE, mime_type="image/png", filename=None)
         await asyncio.sleep(REMEMBER.total_seconds())
         assert isinstance(await worker.ready(endpoint, part=gone, mode=mode), MediaHandle | MediaLink | MediaContent)
 

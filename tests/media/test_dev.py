@@ -47,8 +47,9 @@ def test_a_picture_that_was_added_by_the_command_reaches_the_provider_once(tmp_p
     data, picture = tmp_path / "data", tmp_path / "cat.png"
     picture.write_bytes(bytes(range(256)) * 4000)
     with dev(*FREE_PORTS, f"--data={data}") as stack:
-        added = outbox("media", "add", str(picture), env={"OUTBOX_MEDIA_DIR": str(data / "media")})
         account_id = stack.account()
+        where: dict[str, str | None] = {"OUTBOX_MEDIA_DIR": str(data / "media")}
+        added = outbox("media", "add", str(picture), "--account", account_id, env=where)
         sent = [send_picture(stack, account_id, added.out.strip(), number) for number in range(COUNT)]
         for request_id in sent:
             stack.becomes(request_id, "sent")

@@ -12,7 +12,7 @@ from emulator.providers.faults import NO_FAULTS, Faults
 from tests.core.support import Meter
 from tests.media.support import MEDIA_ID, PICTURE, Shop, part, simulate
 from worker.domain.upload import REFUSAL_LASTS
-from worker.media.shelf import media_id_of
+from worker.media.shelf import FileRef, media_id_of
 from worker.settings import Settings
 
 
@@ -63,6 +63,7 @@ def test_accounts_have_uploads_of_their_own() -> None:
     async def body(shop: Shop) -> None:
         await shop.open()
         await shop.account("other")
+        await shop.has_picture("other")
         await shop.send_pictures(5)
         await shop.send_pictures(5, account_id="other")
         await shop.until(lambda: shop.statuses() == {"sent": 10})
@@ -239,7 +240,7 @@ def test_a_missing_file_fails_its_message_in_words_and_the_lane_goes_on() -> Non
         await shop.until(lambda: shop.statuses() == {"failed": 1, "sent": 2})
         error = shop.error("gone-0001")
         assert error["code"] == "media_missing"
-        assert "there is no file nowhere: it must be at " in error["message"]
+        assert "the account has no file nowhere: it must be at " in error["message"]
         assert not error["retryable"]
 
     simulate(body)
@@ -249,7 +250,7 @@ def test_a_file_that_is_too_large_is_refused_in_words_before_anything_is_uploade
     async def body(shop: Shop) -> None:
         large = bytes(200_000)
         await shop.open()
-        await shop.shelf.add(media_id_of(large), large, mime_type="image/png", filename=None)
+        await shop.shelf.add(FileRef("shop", media_id_of(large)), large, mime_type="image/png", filename=None)
         await shop.send("large-001", parts=[part(media_id_of(large))])
         await shop.send("behind-it", parts=[part()])
         await shop.until(lambda: shop.statuses() == {"failed": 1, "sent": 1})
@@ -268,7 +269,7 @@ def test_a_media_id_of_any_form_finds_nothing_but_its_own_file(media_id: str) ->
         await shop.until(lambda: shop.status("missing-1") == "failed")
         assert shop.error("missing-1")["code"] == "media_missing"
         await asyncio.sleep(60)
-        await shop.shelf.add(media_id, PICTURE, mime_type="image/png", filename=None)
+        await shop.shelf.add(FileRef("shop", media_id), PICTURE, mime_type="image/png", filename=None)
         await shop.send("present-1", parts=[part(media_id)])
         await shop.until(lambda: shop.status("present-1") == "sent")
 

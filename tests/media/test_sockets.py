@@ -22,6 +22,7 @@ from worker.clock import system_clock
 from worker.domain.outcome import ErrorCode, Rejected, Sent
 from worker.media.desk import Desk
 from worker.media.directory import DirectoryShelf
+from worker.media.shelf import FileRef
 from worker.providers.media import MediaHandle, Uploaded
 from worker.providers.protocol import MediaMode
 from worker.providers.registry import Providers, ProviderSettings, providers
@@ -37,7 +38,7 @@ REF = UploadRef("acme", MEDIA_ID)
 
 async def desk_on(backend: Backend, directory: Path, owner: str) -> Desk:
     shelf = DirectoryShelf(directory)
-    await shelf.add(MEDIA_ID, PICTURE, mime_type="image/png", filename=None)
+    await shelf.add(FileRef("acme", MEDIA_ID), PICTURE, mime_type="image/png", filename=None)
     desk = media_desk(Settings(), shelf, client=backend.client(), owner=owner, clock=system_clock, random=Random(owner))
     assert desk is not None
     return desk

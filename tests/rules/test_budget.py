@@ -1,4 +1,4 @@
-"""Firestore evaluates at most 1,000 expressions for a document; the largest message that is allowed leaves a tenth of them."""
+"""Firestore evaluates at most 1,000 expressions for a document; the largest message leaves a tenth of them."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tests.core.support import simulate as calmly
 from tests.core.test_pace import most_in
 from tests.media.support import START, Shop, part, simulate
 from tests.runs.support import call_times, only_run, remind, runs, targets_called, until_ended
-from worker.media.shelf import media_id_of
+from worker.media.shelf import FileRef, media_id_of
 from worker.runs.fire import lane_of
 
 GROUPS = 1_000
@@ -68,7 +68,7 @@ def seen() -> Seen:
 
     async def body(shop: Shop) -> Seen:
         shop.world.provider.faults = NO_RECEIPTS
-        await shop.shelf.add(IMAGE_ID, IMAGE, mime_type="image/png", filename=None)
+        await shop.shelf.add(FileRef("shop", IMAGE_ID), IMAGE, mime_type="image/png", filename=None)
         await shop.account(pace={"perMinute": PER_MINUTE})
         meter = Kinds(shop)
         await remind(shop, targets=GROUPS, parts=[part(IMAGE_ID, caption="The market opens at nine.")])

@@ -12,9 +12,9 @@ from urllib.parse import quote
 from worker.domain.message import MediaPart
 from worker.domain.outcome import ErrorCode, Postponed, Rejected
 from worker.media.answers import A_WHILE, not_yet
-from worker.media.files import Files
+from worker.media.files import Files, OnShelf
 from worker.media.shared import Remembered
-from worker.media.shelf import Found, Shelf, ShelfUnavailable
+from worker.media.shelf import FileRef, Shelf, ShelfUnavailable
 from worker.media.uploads import FileKey, Uploads
 from worker.providers.media import MediaHandle, MediaLink, NotUploaded, ReadyMedia, Upload
 from worker.providers.protocol import MediaMode
@@ -33,7 +33,7 @@ class Desk:
         self._files = files
         self._uploads = uploads
         self._link_base = link_base.rstrip("/")
-        self._links: Remembered[str, MediaLink] = Remembered()
+        self._links: Remembered[FileRef, MediaLink] = Remembered()
 
     async def ready(
         self,
@@ -49,8 +49,9 @@ class Desk:
             case MediaMode.UPLOAD:
                 assert upload is not None, f"{provider} takes files by upload, and its adapter offers none"
                 key = FileKey(account_id, provider, part.mediaId)
-                content = partial(self._files.content, account_id, part)
-                return await self._uploads.handle(key, content, upload, limit=limit)
+                return await self._uploads.handle(
+                    key, lambda: self._files.stream(account_id, part), upload, limit=limit
+                )
             case MediaMode.LINK:
                 return await _within(limit / 2, self._link(account_id, part))
             case MediaMode.INLINE:
@@ -66,14 +67,15 @@ class Desk:
         self._shelf.close()
 
     async def _link(self, account_id: str, part: MediaPart) -> MediaLink | Rejected | Postponed:
-        known = self._links.get(part.mediaId)
+        own = FileRef(account_id, part.mediaId)
+        known = self._links.get(own)
         if known is not None:
             return known
-        found = await self._files.find(account_id, part)
-        if not isinstance(found, Found):
-            return found
+        file = await self._files.find(account_id, part)
+        if not isinstance(file, OnShelf):
+            return file
         try:
-            url = await self._address(part.mediaId)
+            url = await self._address(file.ref)
         except ShelfUnavailable:
             return not_yet("no address of the file can be had at the moment", retry_after=A_WHILE)
         if url is None:
@@ -83,13 +85,14 @@ class Desk:
                 "to where they can be fetched",
             )
         link = MediaLink(url=url)
-        self._links.keep(part.mediaId, link, LINK_LASTS / 2)
+        self._links.keep(own, link, LINK_LASTS / 2)
         return link
 
-    async def _address(self, media_id: str) -> str | None:
+    async def _address(self, ref: FileRef) -> str | None:
         if self._link_base:
-            return f"{self._link_base}/{quote(media_id, safe='')}"
-        return await self._shelf.link(media_id, lasts=LINK_LASTS)
+            names = [name for name in (ref.account_id, ref.media_id) if name is not None]
+            return "/".join((self._link_base, *(quote(name, safe="") for name in names)))
+        return await self._shelf.link(ref, lasts=LINK_LASTS)
 
 
 async def _within(limit: timedelta, work: Awaitable[T]) -> T | Postponed:

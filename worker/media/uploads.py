@@ -23,14 +23,16 @@ from worker.domain.outcome import Postponed, Rejected, Unknown
 from worker.domain.upload import Busy, Free, Ready, Refused, claimed, look, time_for
 from worker.domain.upload import Upload as UploadState
 from worker.errors import StoreUnavailable
-from worker.media.answers import not_yet
+from worker.media.answers import A_WHILE, not_yet
+from worker.media.budget import ByteBudget
 from worker.media.shared import Remembered, Shared
-from worker.providers.media import MediaContent, MediaHandle, NotUploaded, Upload, Uploaded
+from worker.media.shelf import PIECE_BYTES, ShelfUnavailable
+from worker.providers.media import MediaHandle, MediaStream, NotUploaded, Upload, Uploaded
 from worker.store.gateway import Conflict
 from worker.store.uploads import StoredUpload, UploadRef, UploadStore
 
-AT_ONCE = 4
-"""Uploads in one worker: each holds a whole file in memory."""
+STREAM_BYTES = 2 * PIECE_BYTES
+"""What an upload holds in memory at most: the piece that is sent, and the one that is read."""
 LOOK_AGAIN = timedelta(seconds=1)
 """Between two looks at an upload that another worker does."""
 KNOWN_AT_MOST = timedelta(hours=1)
@@ -38,7 +40,7 @@ KNOWN_AT_MOST = timedelta(hours=1)
 NEVER = timedelta(days=365)
 PAUSE_SECONDS = 0.5
 
-Content = Callable[[], Awaitable[MediaContent | Rejected | Postponed]]
+Content = Callable[[], Awaitable[MediaStream | Rejected | Postponed]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +55,14 @@ class FileKey:
 
 
 class Uploads:
-    def __init__(self, store: UploadStore, *, owner: str, clock: Clock) -> None:
+    def __init__(self, store: UploadStore, *, budget: ByteBudget, owner: str, clock: Clock) -> None:
         self._store = store
         self._owner = owner
         self._clock = clock
         self._known: Remembered[FileKey, MediaHandle | Rejected] = Remembered()
         self._refused: Remembered[FileKey, str] = Remembered()
         self._under_way: Shared[FileKey, MediaHandle | NotUploaded] = Shared()
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._budget = budget
 
     async def handle(
         self, key: FileKey, content: Content, upload: Upload, *, limit: timedelta
@@ -103,8 +105,7 @@ class Uploads:
                 case Busy(until=until):
                     await asyncio.sleep(min(LOOK_AGAIN, max(until - now, timedelta(0))).total_seconds())
                 case Free():
-                    async with self._slots:
-                        outcome = await self._upload(key, stored, content, upload)
+                    outcome = await self._upload(key, stored, content, upload)
                     if outcome is not None:
                         return outcome
                 case _:
@@ -113,21 +114,27 @@ class Uploads:
     async def _upload(
         self, key: FileKey, stored: StoredUpload, content: Content, upload: Upload
     ) -> MediaHandle | NotUploaded | None:
-        """None: somebody else was faster."""
+        """None: another worker was faster."""
         file = await content()
-        if not isinstance(file, MediaContent):
+        if not isinstance(file, MediaStream):
             return file
+        async with self._budget.hold(min(file.body.size_bytes, STREAM_BYTES)):
+            return await self._uploaded(key, stored, file, upload)
+
+    async def _uploaded(
+        self, key: FileKey, stored: StoredUpload, file: MediaStream, upload: Upload
+    ) -> MediaHandle | NotUploaded | None:
         asked = _loop_time()
-        claim = await self._claim(key, stored, len(file.content))
+        claim = await self._claim(key, stored, file.body.size_bytes)
         if claim is None or claim.upload is None:
             return None
-        allowed = time_for(len(file.content)).total_seconds()
+        allowed = time_for(file.body.size_bytes).total_seconds()
         outcome = await _called(key, upload, file, timedelta(seconds=asked + allowed - _loop_time()))
         now = self._clock()
         if isinstance(outcome, Uploaded):
             state = claim.upload.done(outcome.handle, expires_at=outcome.expires_at, now=now)
             await self._written(key, state, claim, until=asked + allowed)
-            log.media_uploaded(key.account_id, key.media_id, len(file.content), _loop_time() - asked)
+            log.media_uploaded(key.account_id, key.media_id, file.body.size_bytes, _loop_time() - asked)
             return self._learned(key, MediaHandle(handle=outcome.handle), state.good_until, now)
         log.media_not_uploaded(key.account_id, key.media_id, outcome.detail)
         await self._written(key, claim.upload.failed(outcome, now=now), claim, until=asked + allowed)
@@ -171,12 +178,14 @@ class Uploads:
         return what
 
 
-async def _called(key: FileKey, upload: Upload, file: MediaContent, limit: timedelta) -> Uploaded | NotUploaded:
+async def _called(key: FileKey, upload: Upload, file: MediaStream, limit: timedelta) -> Uploaded | NotUploaded:
     try:
         async with asyncio.timeout(limit.total_seconds()):
             return await upload(file, limit)
     except TimeoutError:
         return Unknown(detail="the upload was not answered in time")
+    except ShelfUnavailable:
+        return not_yet("the file cannot be read at the moment", retry_after=A_WHILE)
     except Exception as error:  # noqa: BLE001 - the border: an adapter that broke must not end the account's turn
         log.adapter_failed(key.account_id, error, media_id=key.media_id)
         return Unknown(detail=f"the adapter failed ({type(error).__name__})")

@@ -138,9 +138,9 @@ class Completer:
         try:
             result = await self._end(ended.claim, ended.verdict.message)
         except Unwritable:
-            result = await self._refused(ended)
-        if result is None:
-            return
+            if await self._refused(ended):
+                return
+            result = Conflict(maybe_ours=False)
         if isinstance(result, Conflict):
             await self._reconciled(ended)
         else:
@@ -154,16 +154,17 @@ class Completer:
         if not ended.written.done():
             ended.written.set_result(replace(stored, message=message))
 
-    async def _refused(self, ended: _Ended) -> Conflict | None:
-        """Firestore does not take the document back into the queue, or into doubt: it ends, and the others go on."""
+    async def _refused(self, ended: _Ended) -> bool:
+        """Firestore does not take the document back into the queue, or into doubt: it ends, and the others go on. False
+        if it changed since the claim."""
         error = unwritable(ended.verdict.message, self._clock())
         result = await self._persistently(lambda: refuse(self._messages, ended.claim, error))
         if isinstance(result, Conflict):
-            return result
+            return False
         metrics.attempt(OutboxStatus.FAILED.value)
         if not ended.written.done():
             ended.written.set_result(None)
-        return None
+        return True
 
     async def _reconciled(self, ended: _Ended) -> None:
         """The slow path: the document changed since the claim."""
@@ -177,7 +178,7 @@ class Completer:
             try:
                 result = await self._end(found[0], decision.message)
             except Unwritable:
-                if await self._refused(replace(ended, claim=found[0])) is None:
+                if await self._refused(replace(ended, claim=found[0])):
                     return
                 continue
             if not isinstance(result, Conflict):

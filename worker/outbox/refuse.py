@@ -42,6 +42,6 @@ async def _written(messages: MessageStore, marked: WriteOp, shown: Sequence[Writ
 
 def unwritable(message: OutboxMessage, at: datetime) -> DeliveryError:
     """Why a message ends that Firestore refuses to write."""
-    sentence = "Firestore refuses to store this document with what the worker adds to it: its fields are too many or too large."
+    sentence = "Firestore refuses what the worker adds to this document: its fields are too many or too large."
     error = DeliveryError(code=ErrorCode.INVALID_MESSAGE, message=sentence, retryable=False, at=at)
     return in_doubt_after(error) if message.maybe_sent else error

@@ -10,7 +10,9 @@ for less time than servers keep them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -35,6 +37,30 @@ _NOT_PROCESSED = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Streamed:
+    """A body that is never whole in memory."""
+
+    size_bytes: int
+    pieces: Callable[[], AsyncIterator[bytes]]
+
+    @classmethod
+    def of(cls, content: bytes) -> Streamed:
+        async def pieces() -> AsyncIterator[bytes]:
+            yield content
+
+        return cls(size_bytes=len(content), pieces=pieces)
+
+    def between(self, head: bytes, tail: bytes) -> Streamed:
+        async def pieces() -> AsyncIterator[bytes]:
+            yield head
+            async for piece in self.pieces():
+                yield piece
+            yield tail
+
+        return Streamed(size_bytes=len(head) + self.size_bytes + len(tail), pieces=pieces)
+
+
 class Http:
     """`transport` is the network; a simulation puts its own in its place."""
 
@@ -43,10 +69,21 @@ class Http:
         self._client: httpx.AsyncClient | None = None
 
     async def post(
-        self, url: str, *, headers: Mapping[str, str], content: bytes, limit: timedelta, read: timedelta | None = None
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        content: bytes | Streamed,
+        limit: timedelta,
+        read: timedelta | None = None,
     ) -> httpx.Response | Retryable | Unknown:
         """`read` is for a provider that is known to take its time before it answers."""
         options = {} if read is None else {"timeout": _patient(read)}
+        if isinstance(content, Streamed):
+            length = {"Content-Length": str(content.size_bytes)}
+            return await self._answer(
+                "POST", url, limit, headers={**headers, **length}, content=content.pieces(), **options
+            )
         return await self._answer("POST", url, limit, headers=dict(headers), content=content, **options)
 
     async def post_form(
@@ -55,11 +92,16 @@ class Http:
         *,
         headers: Mapping[str, str],
         fields: Mapping[str, str],
-        file: tuple[str, bytes, str],
+        file: tuple[str, Streamed, str],
         limit: timedelta,
     ) -> httpx.Response | Retryable | Unknown:
         """A multipart form with one `file`: its name, content and type."""
-        return await self._answer("POST", url, limit, headers=dict(headers), data=dict(fields), files={"file": file})
+        name, content, mime_type = file
+        mark = secrets.token_bytes(16)  # httpx writes the form around it, and the file takes its place
+        form = httpx.Request("POST", url, data=dict(fields), files={"file": (name, mark, mime_type)})
+        head, _, tail = form.read().partition(mark)
+        typed = {**headers, "Content-Type": form.headers["Content-Type"]}
+        return await self.post(url, headers=typed, content=content.between(head, tail), limit=limit)
 
     async def get(
         self, url: str, *, headers: Mapping[str, str], limit: timedelta

@@ -11,7 +11,7 @@ proof that nothing was sent, so the file is uploaded again and the part is sent 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -27,6 +27,7 @@ from worker.domain.outcome import (
     Throttled,
     Unknown,
 )
+from worker.providers.http import Streamed
 from worker.providers.protocol import MediaMode
 
 
@@ -38,6 +39,18 @@ class MediaContent:
     mime_type: str
     filename: str
     content: bytes
+    done: Callable[[], None] = field(default=lambda: None, compare=False, repr=False)
+    """To be called when the content is not needed any more: others may wait for its memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MediaStream:
+    """A file in pieces, for an upload."""
+
+    media_id: str
+    mime_type: str
+    filename: str
+    body: Streamed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +87,7 @@ class MediaRefused:
 NotUploaded = Throttled | Retryable | Postponed | Rejected | AuthFailed | NotConnected | Unknown
 """Whatever kept a file from the provider. An upload that is in doubt has sent nothing to anybody."""
 
-Upload = Callable[[MediaContent, timedelta], Awaitable[Uploaded | NotUploaded]]
+Upload = Callable[[MediaStream, timedelta], Awaitable[Uploaded | NotUploaded]]
 """An adapter's call, within the time given."""
 
 

@@ -141,12 +141,21 @@ class PartSender:
             if not isinstance(media, MediaContent | MediaHandle | MediaLink):
                 return as_not_sent(media)
             if _left(ends) < LEAST_TIME:
+                _done_with(media)
                 return Postponed(code=ErrorCode.PROVIDER_TIMEOUT, detail=_FILE_TOOK_TOO_LONG, retry_after=timedelta(0))
-            outcome = await _outcome_of(asked.send_part, replace(one, media=media, limit=_left(ends)))
+            try:
+                outcome = await _outcome_of(asked.send_part, replace(one, media=media, limit=_left(ends)))
+            finally:
+                _done_with(media)
             if not isinstance(outcome, MediaRefused) or not isinstance(media, MediaHandle):
                 return _final(outcome)
             await self._media.forget(one.account_id, asked.provider, one.part, media)
         return _final(outcome)
+
+
+def _done_with(media: ReadyMedia) -> None:
+    if isinstance(media, MediaContent):
+        media.done()
 
 
 def _left(ends: float) -> timedelta:

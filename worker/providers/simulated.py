@@ -41,7 +41,7 @@ from worker.providers.body_signature import only
 from worker.providers.credentials import WEBHOOK_SECRET, Credentials
 from worker.providers.event_envelope import events_in
 from worker.providers.http import Http, retry_after
-from worker.providers.media import MediaContent, MediaHandle, MediaRefused, NotUploaded, Uploaded
+from worker.providers.media import MediaHandle, MediaRefused, MediaStream, NotUploaded, Uploaded
 from worker.providers.parts import OnePart, PartSender
 from worker.providers.protocol import Checked, MediaMode, Profile, Provider, Secret, WebhookEvent
 from worker.providers.signature import has_form, is_genuine
@@ -109,11 +109,11 @@ class Simulated(Provider):
             )
             return _outcome(answer) if isinstance(answer, httpx.Response) else answer
 
-        async def upload(file: MediaContent, within: timedelta) -> Uploaded | NotUploaded:
+        async def upload(file: MediaStream, within: timedelta) -> Uploaded | NotUploaded:
             answer = await self._http.post(
                 f"{account}/media",
                 headers={"Authorization": f"Bearer {token}", "Content-Type": file.mime_type},
-                content=file.content,
+                content=file.body,
                 limit=within,
             )
             return _uploaded(answer) if isinstance(answer, httpx.Response) else answer

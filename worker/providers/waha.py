@@ -4,9 +4,9 @@ The gateway is self-hosted, one or many, so its address is part of an account's 
 account's session is up; starting and stopping sessions is `WahaSessions`, and who keeps which one up is decided
 elsewhere (docs/sessions.md).
 
-Media travels inside of the call, in base64: a gateway in somebody's own network may not reach the place where our files
-are. A call then holds the file, its base64 and the body, about four times the file's size, for as long as it
-lasts; hence `MAX_FILE_BYTES`.
+Media travels inside of the call, in base64: a gateway in a network of its own may not reach the place where our files
+are. The call holds the whole file in memory for as long as it lasts, and encodes it while it is sent; hence
+`MAX_FILE_BYTES`.
 
 WAHA promises no deduplication and echoes nothing of ours. But the id of a text is ours to choose (waha_ids.py), so its
 receipts can be foretold.
@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, assert_never
@@ -45,7 +45,7 @@ from worker.domain.outcome import (
 from worker.providers.answers import json_object
 from worker.providers.body_signature import has_form, is_signed, only
 from worker.providers.credentials import WEBHOOK_SECRET, Credentials
-from worker.providers.http import Http, retry_after
+from worker.providers.http import Http, Streamed, retry_after
 from worker.providers.media import MediaContent
 from worker.providers.parts import OnePart, PartSender
 from worker.providers.protocol import (
@@ -69,6 +69,8 @@ ACCOUNT_ID = "{accountId}"
 """In a session's name it stands for the account's id: one entry of credentials can then serve many accounts."""
 SIGNATURE_HEADER, ALGORITHM_HEADER = "X-Webhook-Hmac", "X-Webhook-Hmac-Algorithm"
 MAX_FILE_BYTES = 32 * 1024 * 1024
+_PIECE_BYTES = 3 * 64 * 1024
+"""A multiple of three: each piece is whole base64."""
 LONGEST_ANSWER = timedelta(seconds=15)
 """WAHA keeps a call waiting for ten seconds while the session is not up, and only then says so, which is proof that
 nothing was sent. Hanging up before would leave that in doubt."""
@@ -248,7 +250,7 @@ def _is_address(text: str) -> bool:
         return False
 
 
-def _call(one: OnePart, session: str, chat: str) -> tuple[str, bytes] | Rejected:
+def _call(one: OnePart, session: str, chat: str) -> tuple[str, bytes | Streamed] | Rejected:
     """The path and the body that send this part."""
     fields: dict[str, Any] = {"session": session, "chatId": chat}
     if isinstance(one.part, TextPart):
@@ -267,11 +269,19 @@ def _call(one: OnePart, session: str, chat: str) -> tuple[str, bytes] | Rejected
     return ("sendImage" if mime_type in _IMAGES else "sendFile"), _with_file(fields, one.media)
 
 
-def _with_file(fields: dict[str, Any], media: MediaContent) -> bytes:
-    """Put together from its pieces: the encoder would copy the base64 twice more."""
+def _with_file(fields: dict[str, Any], media: MediaContent) -> Streamed:
+    """Encoded piece by piece while it is sent: the file is in memory once, its base64 never is."""
     head = json.dumps(fields)[:-1]
     file = json.dumps({"mimetype": media.mime_type, "filename": media.filename})[:-1]
-    return b"".join((f'{head}, "file": {file}, "data": "'.encode(), b64encode(media.content), b'"}}'))
+
+    async def encoded() -> AsyncIterator[bytes]:
+        content = memoryview(media.content)
+        for start in range(0, len(content), _PIECE_BYTES):
+            yield b64encode(content[start : start + _PIECE_BYTES])
+
+    size = 4 * ((len(media.content) + 2) // 3)
+    body = Streamed(size_bytes=size, pieces=encoded)
+    return body.between(f'{head}, "file": {file}, "data": "'.encode(), b'"}}')
 
 
 def _outcome(response: httpx.Response) -> Outcome:

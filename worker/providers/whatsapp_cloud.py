@@ -38,7 +38,7 @@ from worker.providers.answers import by_status, json_object, text_of
 from worker.providers.body_signature import has_form, is_signed, only
 from worker.providers.credentials import WEBHOOK_SECRET, Credentials
 from worker.providers.http import Http
-from worker.providers.media import MediaContent, MediaHandle, MediaRefused, NotUploaded, Uploaded
+from worker.providers.media import MediaHandle, MediaRefused, MediaStream, NotUploaded, Uploaded
 from worker.providers.parts import OnePart, PartSender
 from worker.providers.protocol import Checked, MediaMode, Profile, Provider, Secret, WebhookEvent
 from worker.providers.redaction import redacted, written_in
@@ -142,17 +142,17 @@ class WhatsAppCloud(Provider):
             private = (account.token, one.to, *written_in(one.part))
             return _sent(answer) or _refusal(answer, private, attempt=message.attempts)
 
-        async def upload(file: MediaContent, limit: timedelta) -> Uploaded | NotUploaded:
+        async def upload(file: MediaStream, limit: timedelta) -> Uploaded | NotUploaded:
             return await self._upload(account, file, limit)
 
         return await self._parts.send(message, NAME, PROFILE, send_part, upload=upload, limit=limit)
 
-    async def _upload(self, account: _Account, file: MediaContent, limit: timedelta) -> Uploaded | NotUploaded:
+    async def _upload(self, account: _Account, file: MediaStream, limit: timedelta) -> Uploaded | NotUploaded:
         answer = await self._http.post_form(
             self._url(account.number, "media"),
             headers=account.headers,
             fields={"messaging_product": "whatsapp", "type": file.mime_type},
-            file=(file.filename, file.content, file.mime_type),
+            file=(file.filename, file.body, file.mime_type),
             limit=limit,
         )
         if not isinstance(answer, httpx.Response):

@@ -20,8 +20,8 @@ from worker.store.writes import DELETE, SERVER_TIME, WriteOp, update
 Parsed = OutboxMessage | InvalidMessage
 
 LARGEST_BYTES = 256 * 1024
-"""A larger document fails as `invalid_message`, without being decoded. It bounds what one message costs a worker, and is
-far below the 1 MiB at which Firestore refuses what a worker writes into the document."""
+"""A larger document fails as `invalid_message`, without being decoded. This bounds what one message costs a worker, and
+is far below the 1 MiB at which Firestore refuses what a worker writes into the document."""
 PAGE_BYTES = 4 * 1024 * 1024
 """A page of documents ends when this many bytes were read, so that a worker's memory does not depend on their sizes."""
 _KEPT = frozenset({"requestId", "accountId", "threadId", "to", "createdAt", "createdBy", "nextAttemptAt", "runId"})

@@ -1,7 +1,7 @@
 """The size of a document as Firestore counts it against its limit of 1 MiB.
 
-https://firebase.google.com/docs/firestore/storage-size has the rules. The size on the wire is another number: an integer
-in a list is 4 bytes there and 8 here, an empty string 4 bytes there and 1 here.
+https://firebase.google.com/docs/firestore/storage-size has the rules. The size on the wire is another number: an
+integer in a list is 4 bytes there and 8 here, an empty string 4 bytes there and 1 here.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Firestore sends a query's documents one by one. grpc's asyncio client wakes the event loop for each of them, which costs
 more than everything else that we do with the document; its synchronous client, with the option to stay in the calling
-thread, takes a quarter of that. So where there is a network, queries have a channel of their own, and a thread reads and
-decodes their answers: one account's large documents do not stop the event loop that all lanes share.
+thread, takes a quarter of that. So where there is a network, queries have a channel of their own, and a thread reads
+and decodes their answers: one account's large documents do not stop the event loop that all lanes share.
 
 The option is grpc's own and marked experimental; without it the same code is right, and slower.
 """

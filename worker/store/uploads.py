@@ -40,6 +40,9 @@ class UploadStore:
         snapshot = await self._gateway.get(ref.path)
         return StoredUpload(None, None) if snapshot is None else StoredUpload(_upload(snapshot.data), snapshot.version)
 
+    async def exists(self, ref: UploadRef) -> bool:
+        return (await self.read(ref)).version is not None
+
     async def write(self, ref: UploadRef, new: Upload, old: StoredUpload) -> StoredUpload | Conflict:
         """Only if the document is as `old` has it. After a `Conflict` that may be our own doing, look."""
         fields = _fields(new)

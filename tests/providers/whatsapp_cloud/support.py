@@ -28,6 +28,7 @@ from worker.domain.message import MediaPart, OutboxMessage
 from worker.domain.outcome import Outcome
 from worker.inbound.webhook import Answer
 from worker.media.directory import DirectoryShelf
+from worker.media.shelf import FileRef
 from worker.outbox.enqueue import Enqueued, NewMessage
 from worker.providers.credentials import WEBHOOK_SECRET, Credentials, FixedCredentials
 from worker.providers.pool import ConnectionPool
@@ -117,7 +118,7 @@ class Office:
         return [json.loads(it.content) for it in self.seen.requests if it.url.path.endswith("/messages")]
 
     async def add_file(self, media_id: str = "picture", content: bytes = PICTURE) -> None:
-        await self.shelf.add(media_id, content, mime_type="image/png", filename=None)
+        await self.shelf.add(FileRef("acme", media_id), content, mime_type="image/png", filename=None)
 
     # --- the whole system
 

@@ -11,7 +11,8 @@ from tests.providers.support import LIMIT, message, text
 from tests.providers.whatsapp_cloud.support import NAME, PICTURE, SECRETS, Office, media
 from worker.domain.outcome import AuthFailed, ErrorCode, Rejected, Sent, Throttled, Unknown
 from worker.providers.credentials import FixedCredentials
-from worker.providers.media import MediaContent, Uploaded
+from worker.providers.http import Streamed
+from worker.providers.media import MediaStream, Uploaded
 from worker.providers.registry import ProviderSettings, providers
 
 
@@ -128,7 +129,7 @@ async def test_a_handle_is_trusted_for_a_day_less_than_meta_keeps_the_file(acme:
     class Desk:
         async def ready(self, *args: object, limit: timedelta) -> object:
             upload = args[-1]
-            file = MediaContent(media_id="m", mime_type="image/png", filename="f.png", content=PICTURE)
+            file = MediaStream(media_id="m", mime_type="image/png", filename="f.png", body=Streamed.of(PICTURE))
             assert callable(upload)
             handed.append(await upload(file, limit))
             return Rejected(code=ErrorCode.MEDIA_MISSING, detail="enough was seen")
