@@ -66,7 +66,7 @@ class Settings(BaseModel):
     media_dir: str = ""
     """A directory that keeps files on one machine, as `{accountId}/{mediaId}`."""
     media_url: str = ""
-    """Where providers fetch files, as `{url}/{accountId}/{mediaId}`. By default a bucket signs addresses of its files."""
+    """Where providers fetch files, as `{url}/{accountId}/{mediaId}`; by default a bucket signs addresses of its own."""
     media_max_mb: float = Field(default=100, gt=0)
     media_memory_mb: float = Field(default=128, gt=0)
     """How much of files one process holds in memory at a time, in all. The default fits the deployed 512 MiB."""

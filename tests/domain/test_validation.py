@@ -94,7 +94,7 @@ def test_fields_of_others_are_left_alone() -> None:
         ),
         ({"parts": []}, "parts is empty; a message has 1 to 10 parts."),
         ({"parts": "hello"}, "parts is 'hello': input should be a valid list."),
-        ({"parts": [{"type": "text", "text": "x"}] * 11}, "parts has 11 entries; at most 10 are allowed."),
+        ({"parts": [{"type": "text", "text": "x"}] * 11}, "parts has too many entries; a message has 1 to 10 parts."),
         (
             {"parts": [{**TEMPLATE, "params": [""] * 101}]},
             "parts[0].params has 101 entries; at most 100 are allowed.",

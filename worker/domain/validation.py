@@ -204,6 +204,8 @@ def _fault(fault: ErrorDetails) -> str:
             return f"{where} is empty"
         case "too_short":
             return f"{where} is empty; a message has 1 to {MAX_PARTS} parts"
+        case "too_long" if where == "parts":
+            return f"{where} has too many entries; a message has 1 to {MAX_PARTS} parts"
         case "too_long":
             most = context["max_length"]
             return f"{where} has {len(value):,} entries; at most {most:,} are allowed"

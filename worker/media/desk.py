@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from datetime import timedelta
-from functools import partial
 from typing import TypeVar, assert_never
 from urllib.parse import quote
 
