@@ -231,6 +231,22 @@ def webhook_event_unusable(account_id: str, kind: str, reason: str, count: int =
     _line(logging.WARNING, "webhook_event_unusable", message, account_id, kind=kind, reason=shown, count=count)
 
 
+def webhook_number_unknown(account_id: str, provider: str, number: str, count: int) -> None:
+    """`account_id` is the account of the webhook's path, `number` the first that is unknown: the provider's id of a
+    number, not the phone number itself."""
+    _line(
+        logging.WARNING,
+        "webhook_number_unknown",
+        "events were dropped: no account has this providerNumber, or several have it"
+        if number
+        else "events were dropped: they name no receiving number",
+        accountId=account_id,
+        provider=provider,
+        number=number,
+        count=count,
+    )
+
+
 def webhook_put_off(account_id: str, error: BaseException) -> None:
     message = "a webhook could not be taken; its provider sends it again"
     _line(logging.ERROR, "webhook_put_off", message, account_id, reason=error_shown(error))

@@ -23,6 +23,7 @@ from worker.domain.session_wants import News
 from worker.inbound.debounce import InboundHandler, OnConversation, nobody_listens
 from worker.inbound.receive import KIND as INBOUND
 from worker.inbound.receive import Receive
+from worker.inbound.routes import Routes
 from worker.inbound.webhook import Webhook
 from worker.lane.engine import Handler, LaneEngine
 from worker.lane.waking import Waker
@@ -181,6 +182,7 @@ def assemble(
     late_receipts = LateReceipts(batch, tasks, clock, settings.receipt_waits)
     webhook = Webhook(
         providers,
+        routes=Routes(accounts, clock),
         receipts=batch,
         late=late_receipts,
         receive=receive,

@@ -301,5 +301,8 @@ class _Watched(Providers):
     async def receive(self, *args: Any, now: datetime) -> Any:
         return await self._registry.receive(*args, now=now)
 
+    async def signed_by(self, *args: Any, now: datetime) -> Any:
+        return await self._registry.signed_by(*args, now=now)
+
     async def close(self) -> None:
         await self._registry.close()

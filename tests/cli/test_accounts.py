@@ -134,6 +134,7 @@ def test_a_program_adds_one_without_questions(accounts: Accounts, file: Path) ->
     assert said.json == {
         "accountId": account_id,
         "provider": "simulated",
+        "providerNumber": None,
         "status": "active",
         "check": "the simulator takes every token",
         "credentials": str(file),
@@ -144,6 +145,20 @@ def test_a_program_adds_one_without_questions(accounts: Accounts, file: Path) ->
     document = accounts.stored(f"accounts/{account_id}")
     assert document is not None
     assert document["pace"] == {"perMinute": 7, "burst": 2}
+
+
+def test_an_account_gets_the_number_by_which_webhooks_find_it(accounts: Accounts, file: Path) -> None:
+    one, other = new_id(), new_id()
+    said = accounts.add(one, "--json", "--no-check", provider="whatsapp_cloud", typed=META)
+    assert (said.json["providerNumber"], said.json["toDo"]) == (one, None)
+    assert (accounts.stored(f"accounts/{one}") or {})["providerNumber"] == one
+    shared = META.replace("{accountId}", one)
+    said = accounts.add(other, "--json", "--no-check", provider="whatsapp_cloud", typed=shared)
+    assert f"{one} has the providerNumber {one}, too" in said.json["toDo"]
+    accounts.add(other, "--replace")
+    assert "providerNumber" not in (accounts.stored(f"accounts/{other}") or {}), "the simulated provider names none"
+    listed = {row["accountId"]: row["providerNumber"] for row in accounts("list", "--json").json}
+    assert (listed[one], listed[other]) == (one, None)
 
 
 def test_the_credentials_go_to_secret_manager_where_that_is_set(accounts: Accounts) -> None:

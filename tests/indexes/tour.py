@@ -79,6 +79,7 @@ OURS: dict[str, Callable[[System], Awaitable[Any]]] = {
     "worker/store/runs.py reminders": lambda system: system.runs.reminders(10),
     "worker/store/runs.py chunk": lambda system: system.runs.chunk("reminder", ""),
     "worker/store/runs.py runs": _runs,
+    "worker/store/accounts.py routes_of_numbers": lambda system: system.accounts.routes_of_numbers(["1", "2"]),
     "worker/audit/pages.py pages": _first_pages,
     # Inside commands that make a system of their own.
     "worker/cli/accounts.py work": lambda system: system.gateway.find(Find(collection="accounts", limit=1)),

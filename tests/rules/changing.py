@@ -140,6 +140,12 @@ CASES = [
         for what, path in WORKERS_DOCUMENTS.items()
     ),
     Case(
+        "an owner does not take the number by which webhooks find another account",
+        OWNER,
+        update(lambda scene: f"accounts/{scene.account}", providerNumber="1066"),
+        allowed=False,
+    ),
+    Case(
         "a viewer does not make themselves an owner",
         VIEWER,
         update(lambda scene: f"accounts/{scene.account}/members/{VIEWER}", role="owner"),

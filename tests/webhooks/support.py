@@ -30,7 +30,7 @@ from emulator.providers.own import OWN
 from emulator.rpc.inprocess import Carry, InProcessChannel
 from worker import metrics
 from worker.outbox.late_receipts import RECEIPT_TASK, parse_batch
-from worker.providers.credentials import FixedCredentials
+from worker.providers.credentials import CredentialResolver, FixedCredentials
 from worker.providers.registry import ProviderSettings, providers
 from worker.settings import Settings
 from worker.store import paths
@@ -42,7 +42,17 @@ from worker.wiring import System, assemble
 ACCOUNT = "shop"
 SECRET = "a webhook secret"
 VERIFY_TOKEN = "a word"
-CREDENTIALS = FixedCredentials({"*": {"token": "t", "webhookSecret": SECRET, "verifyToken": VERIFY_TOKEN}})
+CREDENTIALS = FixedCredentials(
+    {
+        "*": {
+            "token": "t",
+            "webhookSecret": SECRET,
+            "verifyToken": VERIFY_TOKEN,
+            "phoneNumberId": "{accountId}",
+            "session": "{accountId}",
+        }
+    }
+)
 NAMES = providers(ProviderSettings(), credentials=CREDENTIALS).names
 """Every provider there is."""
 _WRITES = ("Commit", "BatchWrite", "Write")
@@ -122,14 +132,21 @@ class Hooks:
 
     # --- what is stored
 
-    async def sent(self, request_ids: Iterable[str]) -> None:
+    async def account(self, account_id: str = ACCOUNT, **fields: Any) -> None:
+        """With the instance's own copy of it, as after its first webhook; the wire's counts begin anew."""
+        data = {"provider": "simulated", "status": "active", "pace": {"perMinute": 0}, **fields}
+        await self.system.gateway.commit([create(paths.account(account_id), data)])
+        await self.system.webhook.handshake(data["provider"], account_id, {})
+        self.wire.writes = self.wire.calls = 0
+
+    async def sent(self, request_ids: Iterable[str], account_id: str = ACCOUNT) -> None:
         """Messages as they are after the provider accepted them: `provider-{requestId}` is its id."""
         writes = []
         for request_id in request_ids:
             identity: dict[str, Any] = {
                 "requestId": request_id,
-                "accountId": ACCOUNT,
-                "threadId": f"{ACCOUNT}__+49{request_id}",
+                "accountId": account_id,
+                "threadId": f"{account_id}__+49{request_id}",
                 "to": f"+49{request_id}",
                 "parts": [{"type": "text", "text": "hello"}],
             }
@@ -182,13 +199,20 @@ def counted(metric: str, label: str) -> float:
 
 
 @asynccontextmanager
-async def hooks(monkeypatch: pytest.MonkeyPatch, **settings: Any) -> AsyncIterator[Hooks]:
+async def hooks(
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    provider: str | None = "simulated",
+    credentials: CredentialResolver = CREDENTIALS,
+    **settings: Any,
+) -> AsyncIterator[Hooks]:
+    """With the account `shop` of this provider; None: with no account."""
     firestore, wire, tasks = FirestoreEmulator(), Wire(), Tasks()
     client = AsyncClient(project="demo-outbox", credentials=AnonymousCredentials())
     transport = FirestoreGrpcAsyncIOTransport(channel=InProcessChannel([firestore.service], wire=wire))
     client._firestore_api_internal = FirestoreAsyncClient(transport=transport)
     await firestore.start()
-    registry = providers(ProviderSettings(), credentials=CREDENTIALS)
+    registry = providers(ProviderSettings(), credentials=credentials)
     system = assemble(
         Settings(**settings),
         client=client,
@@ -204,6 +228,9 @@ async def hooks(monkeypatch: pytest.MonkeyPatch, **settings: Any) -> AsyncIterat
     app = functions_framework.aio.create_asgi_app_from_module("provider_webhook", "main.py", None, functions.main, None)
     asgi = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=asgi, base_url="http://functions") as http:
-        yield Hooks(system, tasks, wire, http)
+        it = Hooks(system, tasks, wire, http)
+        if provider is not None:
+            await it.account(provider=provider)
+        yield it
     await registry.close()
     await firestore.stop()

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 import pytest
 
+from tests.webhooks import support
 from tests.webhooks.support import VERIFY_TOKEN, Hooks
 
 RIGHT = {"hub.mode": "subscribe", "hub.challenge": "1158201444", "hub.verify_token": VERIFY_TOKEN}
+
+
+@pytest.fixture
+async def hooks(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Hooks]:
+    async with support.hooks(monkeypatch, provider="whatsapp_cloud") as hooks:
+        yield hooks
 
 
 async def test_the_challenge_is_sent_back_as_plain_text(hooks: Hooks) -> None:

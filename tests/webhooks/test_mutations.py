@@ -37,9 +37,9 @@ _as_often = settings(
 
 
 @pytest.fixture
-async def hooks(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Hooks]:
+async def hooks(monkeypatch: pytest.MonkeyPatch, name: str) -> AsyncIterator[Hooks]:
     """With two messages to tell of, and little patience: a body that hangs is a failure too."""
-    async with support.hooks(monkeypatch, receipt_retry_seconds="1") as hooks:
+    async with support.hooks(monkeypatch, provider=name, receipt_retry_seconds="1") as hooks:
         await hooks.sent(["request-1", "request-2"])
         yield hooks
 

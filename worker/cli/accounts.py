@@ -27,7 +27,7 @@ from worker.providers.protocol import Profile, Secret
 from worker.store import paths
 from worker.store.find import Find
 from worker.store.gateway import Conflict, Snapshot
-from worker.store.writes import WriteOp, create, update, upsert
+from worker.store.writes import DELETE, WriteOp, create, update, upsert
 from worker.wiring import System
 
 CHECK_LIMIT = timedelta(seconds=10)
@@ -53,6 +53,8 @@ class New:
     account_id: str
     provider: str
     fields: dict[str, Any]
+    number: str | None
+    """By which webhooks find it; None where the provider's events name none."""
     secrets: dict[str, str]
     owner: str
 
@@ -96,10 +98,12 @@ def add(
             raise typer.BadParameter(judged.sentence)
         profile = system.providers[name].profile
         given = answers.secrets(profile) if secrets is None else secrets_from(secrets, profile)
+        number = system.providers[name].number_of(account_id, Credentials(given))
         new = New(
             account_id=account_id,
             provider=name,
             fields=fields,
+            number=number,
             secrets=given,
             owner=answers.owner(owner),
         )
@@ -127,10 +131,11 @@ async def store(system: System, new: New, existing: Snapshot | None, *, tried: b
     return {
         "accountId": new.account_id,
         "provider": new.provider,
+        "providerNumber": new.number,
         "status": "active" if existing is None else existing.data.get("status", "active"),
         "check": found,
         "credentials": kept.where if isinstance(kept, Kept) else None,
-        "toDo": _to_do(new, existing, kept),
+        "toDo": _to_do(new, existing, kept, await _others_with_number(system, new)),
         "owner": new.owner or None,
         "webhook": f"/{new.provider}/{new.account_id}",
     }
@@ -140,17 +145,31 @@ async def _write(system: System, new: New, existing: Snapshot | None) -> None:
     path = paths.account(new.account_id)
     writes: list[WriteOp] = []
     if existing is None:
-        writes.append(create(path, {**new.fields, "status": "active"}))
+        number = {} if new.number is None else {"providerNumber": new.number}
+        writes.append(create(path, {**new.fields, **number, "status": "active"}))
     else:
-        writes.append(update(path, new.fields, version=existing.version))
+        fields = {**new.fields, "providerNumber": DELETE if new.number is None else new.number}
+        writes.append(update(path, fields, version=existing.version))
     if new.owner:
         writes.append(upsert(f"{path}/members/{new.owner}", {"role": "owner"}))
     if isinstance(await system.gateway.commit(writes), Conflict):
         fail(f"somebody else changed the account {new.account_id} just now; look at it and try again")
 
 
-def _to_do(new: New, existing: Snapshot | None, kept: Kept | NotKept) -> str | None:
+async def _others_with_number(system: System, new: New) -> list[str]:
+    if new.number is None:
+        return []
+    found = await system.accounts.routes_of_numbers([new.number])
+    return [one.account_id for one in found if one.provider == new.provider and one.account_id != new.account_id]
+
+
+def _to_do(new: New, existing: Snapshot | None, kept: Kept | NotKept, others: list[str]) -> str | None:
     steps = [kept.to_do] if isinstance(kept, NotKept) else []
+    if others:
+        steps.append(
+            f"{', '.join(others)} has the providerNumber {new.number}, too: unless their webhook secrets differ, "
+            "events reach each of them at its own address only"
+        )
     if existing is not None and existing.data.get("status") != "active":
         steps.append(f"it is {existing.data.get('status')}: outbox resume {new.account_id}")
     return "; ".join(steps) or None
@@ -284,6 +303,7 @@ async def _shown(system: System, snapshot: Snapshot, resolve: Any) -> dict[str, 
         "accountId": snapshot.id,
         "provider": provider if provider in system.providers.names else f"{provider} (not known here)",
         "status": judged.sentence if isinstance(judged, InvalidAccount) else judged.status.value,
+        "providerNumber": data.get("providerNumber"),
         "timezone": data.get("timezone", "UTC"),
         "perMinute": pace.get("perMinute") if isinstance(pace, Mapping) else None,
         "credentials": credentials,

@@ -60,6 +60,25 @@ class Account:
     """A pause that ends by itself, whatever `status` says."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """How a webhook finds the account. Changes only when a person edits the account."""
+
+    account_id: str
+    provider: str
+    number: str | None
+    """`providerNumber`: the phone number id or session that events name. None: an account from before this field, or
+    one whose provider names none."""
+
+
+def route_of(account_id: str, raw: Mapping[str, Any]) -> Route | None:
+    """None: the document names no provider. Other faults of the document do not keep inbound messages away."""
+    provider, number = raw.get("provider"), raw.get("providerNumber")
+    if not isinstance(provider, str) or not provider:
+        return None
+    return Route(account_id=account_id, provider=provider, number=number if isinstance(number, str) else None)
+
+
 class Hindrance(StrEnum):
     PARKED = "parked"
     PAUSED = "paused"
@@ -131,6 +150,7 @@ class _Document(_Model):
     onUncertain: Annotated[OnUncertain, Field(strict=False)] = OnUncertain.HOLD
     window: _Window | None = None
     pausedUntil: AwareDatetime | None = None
+    providerNumber: Annotated[str, Field(min_length=1, max_length=128)] | None = None
 
 
 def parse_account(

@@ -1,7 +1,9 @@
 """What a provider tells us: its webhook verified, and everything in it applied or handed on.
 
 `admit` decides by the path and the headers whether the body is read at all. Nothing in it is looked at before the
-signature is checked over the raw bytes, and nothing is written from a body that failed.
+signature is checked over the raw bytes, and nothing is written from a body that failed. The path names an account and
+its provider; a path that does not fit the account's document is refused. Each event then goes to the account that it
+belongs to (routes.py).
 
 A provider waits for its answer, and takes a slow one for a failure. So inbound messages are stored, as many receipts
 applied as there is time for, and the others given to Cloud Tasks; what comes of a receipt that nobody knows yet is
@@ -14,6 +16,7 @@ neither was possible the answer is 503, and the provider sends the whole body ag
     session up         the account's pause is lifted              what waited goes
     session down       counted                                    the next send finds out
     not understood     counted
+    of no account      counted
 """
 
 from __future__ import annotations
@@ -28,13 +31,16 @@ from typing import assert_never
 
 from worker import log, metrics
 from worker.clock import Clock
-from worker.errors import Unwritable
+from worker.domain.account import Route
+from worker.errors import StoreUnavailable, Unwritable
 from worker.inbound.receive import Receive
+from worker.inbound.routes import Routes, foreign_numbers, routed
 from worker.outbox.groups import by_group
 from worker.outbox.late_receipts import LateReceipts
 from worker.outbox.receipt import Applied
 from worker.outbox.receipt_batch import ReceiptBatch
 from worker.outbox.reconnect import Reconnect
+from worker.providers.credentials import Credentials
 from worker.providers.protocol import InboundMessage, PartReceipt, SessionChanged, Unrecognised, WebhookEvent
 from worker.providers.registry import Providers, Received, Refused, TryLater
 from worker.sessions.hotset import HotSet
@@ -59,6 +65,7 @@ class Webhook:
         self,
         providers: Providers,
         *,
+        routes: Routes,
         receipts: ReceiptBatch,
         late: LateReceipts,
         receive: Receive,
@@ -68,8 +75,9 @@ class Webhook:
         most_receipts: int,
         patience: timedelta,
     ) -> None:
-        """At most so many receipts of a body are applied at once, and for no longer than `patience`."""
+        """At most `most_receipts` of an account's receipts in a body are applied, for no longer than `patience`."""
         self._providers = providers
+        self._routes = routes
         self._receipts = receipts
         self._late = late
         self._receive = receive
@@ -81,9 +89,8 @@ class Webhook:
 
     async def handshake(self, provider: str, account_id: str, query: Mapping[str, str]) -> str | Answer:
         """What to answer to a provider that makes sure of this address, with 200 and as plain text."""
-        if not _ACCOUNT_ID.fullmatch(account_id):
-            return Answer.NO_HANDSHAKE
-        answered = await self._providers.handshake(provider, account_id, query)
+        route = await self._route(provider, account_id)
+        answered = await self._providers.handshake(provider, account_id, query) if isinstance(route, Route) else route
         match answered:
             case str():
                 return answered
@@ -119,18 +126,71 @@ class Webhook:
         return answer
 
     async def _answer(self, provider: str, account_id: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        if not _ACCOUNT_ID.fullmatch(account_id):
-            return Answer.REFUSED
+        route = await self._route(provider, account_id)
+        if not isinstance(route, Route):
+            return Answer.TRY_LATER if isinstance(route, TryLater) else Answer.REFUSED
         received = await self._providers.receive(provider, account_id, headers, body, now=self._clock())
         match received:
             case Refused():
                 return Answer.REFUSED
             case TryLater():
                 return Answer.TRY_LATER
-            case Received(events=events):
-                return await self._take(provider, account_id, events)
+            case Received():
+                return await self._deliver(route, received, headers, body)
             case _:
                 assert_never(received)
+
+    # --- whose it is
+
+    async def _route(self, provider: str, account_id: str) -> Route | Refused | TryLater:
+        """The account of the path. Refused: there is none, or it has another provider."""
+        if not _ACCOUNT_ID.fullmatch(account_id):
+            return Refused()
+        try:
+            async with asyncio.timeout(LONGEST.total_seconds()):
+                route = await self._routes.of_account(account_id)
+        except (TimeoutError, StoreUnavailable) as error:
+            log.webhook_put_off(account_id, error)
+            return TryLater()
+        return route if route is not None and route.provider == provider else Refused()
+
+    async def _deliver(self, route: Route, received: Received, headers: Mapping[str, str], body: bytes) -> Answer:
+        """Each event to its account."""
+        provider, account_id = route.provider, route.account_id
+        if not self._providers[provider].profile.events_name_number:
+            return await self._take(provider, account_id, received.events)
+        own = received.number if route.number is None else route.number
+        try:
+            async with asyncio.timeout(LONGEST.total_seconds()):
+                elsewhere = await self._elsewhere(provider, foreign_numbers(received.events, own), headers, body)
+        except (TimeoutError, StoreUnavailable) as error:
+            log.webhook_put_off(account_id, error)
+            return Answer.TRY_LATER
+        if isinstance(elsewhere, TryLater):
+            return Answer.TRY_LATER
+        found = routed(received.events, path_account=account_id, own=own, elsewhere=elsewhere)
+        if found.dropped:
+            log.webhook_number_unknown(account_id, provider, next(iter(found.dropped)), found.dropped.total())
+            metrics.webhook_event("unknown_number", found.dropped.total())
+        taken = [self._take(provider, owner, events) for owner, events in found.accounts.items()]
+        return Answer.TAKEN if {*await asyncio.gather(*taken)} <= {Answer.TAKEN} else Answer.TRY_LATER
+
+    async def _elsewhere(
+        self, provider: str, numbers: Sequence[str], headers: Mapping[str, str], body: bytes
+    ) -> dict[str, str] | TryLater:
+        """The one account of each number whose own secret signed this body."""
+        owners: dict[str, str] = {}
+        for number, candidates in (await self._routes.of_numbers(provider, numbers)).items():
+            signers = []
+            for candidate in candidates:
+                signed = await self._providers.signed_by(provider, candidate, headers, body, now=self._clock())
+                if isinstance(signed, TryLater):
+                    return signed
+                if isinstance(signed, Credentials):
+                    signers.append(candidate)
+            if len(signers) == 1:
+                owners[number] = signers[0]
+        return owners
 
     async def _take(self, provider: str, account_id: str, events: Sequence[WebhookEvent]) -> Answer:
         receipts = [event for event in events if isinstance(event, PartReceipt)]

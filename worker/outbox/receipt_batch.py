@@ -18,8 +18,9 @@ from worker.errors import Unwritable
 from worker.outbox.groups import by_group
 from worker.outbox.receipt import Applied, Receipts
 from worker.providers.protocol import PartReceipt
+from worker.store.find import MOST_IN_A_QUERY
 from worker.store.gateway import Conflict
-from worker.store.messages import MOST_IN_A_QUERY, MessageStore, ReceiptKey
+from worker.store.messages import MessageStore, ReceiptKey
 from worker.store.shown_message import StoredMessage
 
 T = TypeVar("T")

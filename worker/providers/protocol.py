@@ -32,6 +32,17 @@ from worker.domain.outcome import Capability, Outcome, Scope
 from worker.domain.receipt import Bounced, Receipt
 from worker.providers.credentials import Credentials
 
+LONGEST_NUMBER = 128
+"""Characters of a receiving number; the longest known are session names of 54."""
+
+
+def number_from(value: object) -> str | None:
+    """A receiving number as a body names it; None for what cannot be one."""
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else value
+    fits = isinstance(text, str) and 0 < len(text) <= LONGEST_NUMBER and text.isascii() and text.isprintable()
+    return str(text) if fits else None
+
+
 PartType = Literal["text", "media", "template"]
 
 
@@ -74,10 +85,22 @@ class Profile:
     """What its throttles may name."""
     secrets: tuple[Secret, ...] = ()
     """What an account must bring, in the order in which a person is asked for it."""
+    events_name_number: bool = False
+    """One webhook address may serve several accounts: each event names the number that received it, and goes to the
+    account of that number. An event without a number then belongs to no account."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartReceipt:
+class _Addressed:
+    """An event that belongs to one account."""
+
+    number: str | None = None
+    """The receiving number, as the provider names it in the event: a phone number id or a session. None where the
+    provider names none (`Profile.events_name_number`), or where this body lacks it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartReceipt(_Addressed):
     """What the provider says of one part that we sent."""
 
     receipt: Receipt
@@ -97,16 +120,17 @@ class PartReceipt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InboundMessage:
+class InboundMessage(_Addressed):
     provider_message_id: str
     sender: str
-    """The provider's address of whoever wrote: the `to` of an answer."""
+    """The provider's address of the person who wrote. The thread's `to` is this address, encoded where it does not
+    have the form of a recipient (worker/domain/address.py)."""
     at: datetime
     parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionChanged:
+class SessionChanged(_Addressed):
     connected: bool
     at: datetime
     detail: str = ""
@@ -176,6 +200,10 @@ class Provider(Protocol):
     @property
     def sessions(self) -> Sessions | None:
         """None where the profile needs none, or where they are looked after elsewhere."""
+        return None
+
+    def number_of(self, account_id: str, credentials: Credentials) -> str | None:
+        """The account's own number, as its events name it; None where events name none, or the credentials lack it."""
         return None
 
     def handshake(self, query: Mapping[str, str], credentials: Credentials) -> str | None:

@@ -56,6 +56,8 @@ class Received:
     """A genuine webhook and everything in it."""
 
     events: tuple[WebhookEvent, ...]
+    number: str | None = None
+    """The number of the account in the webhook's path, by its credentials; None where the provider names none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,17 +124,25 @@ class Providers:
         self, name: str, account_id: str, headers: Mapping[str, str], raw_body: bytes, *, now: datetime
     ) -> Received | Refused | TryLater:
         """Verify, then parse. The account is the one of the webhook's path, and its secret must have signed."""
+        signed = await self.signed_by(name, account_id, headers, raw_body, now=now)
+        if not isinstance(signed, Credentials):
+            return signed
+        if is_too_deep(raw_body):
+            return Received(events=(Unrecognised(detail="the body is nested too deeply, or not JSON"),))
+        provider = self[name]
+        return Received(events=_parsed(provider, raw_body), number=provider.number_of(account_id, signed))
+
+    async def signed_by(
+        self, name: str, account_id: str, headers: Mapping[str, str], raw_body: bytes, *, now: datetime
+    ) -> Credentials | Refused | TryLater:
+        """The account's credentials, if its own secret signed this body."""
         if len(raw_body) > MAX_WEBHOOK_BYTES or name not in self._adapters:
             return Refused()
         credentials = await self._of_caller(account_id)
         if isinstance(credentials, TryLater):
             return credentials
-        provider, secret = self[name], credentials.get(WEBHOOK_SECRET)
-        if not secret or not _is_genuine(provider, headers, raw_body, secret, now=now):
-            return Refused()
-        if is_too_deep(raw_body):
-            return Received(events=(Unrecognised(detail="the body is nested too deeply, or not JSON"),))
-        return Received(events=_parsed(provider, raw_body))
+        secret = credentials.get(WEBHOOK_SECRET)
+        return credentials if secret and _is_genuine(self[name], headers, raw_body, secret, now=now) else Refused()
 
     async def handshake(self, name: str, account_id: str, query: Mapping[str, str]) -> str | Refused | TryLater:
         if name not in self._adapters or not self[name].asks_handshake(query):

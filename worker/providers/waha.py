@@ -98,6 +98,7 @@ PROFILE = Profile(
         ),
         Secret(name=WEBHOOK_SECRET, what="the HMAC key of the session's webhook (config.webhooks[].hmac.key)"),
     ),
+    events_name_number=True,
 )
 
 
@@ -184,6 +185,9 @@ class Waha(Provider):
             return Checked(works=True, detail=detail)
         return Checked(works=True, detail=f"the session {gateway.session!r} is {state.value}")
 
+    def number_of(self, account_id: str, credentials: Credentials) -> str | None:
+        return session_in(account_id, credentials)
+
     def looks_signed(self, headers: Mapping[str, str], *, now: datetime) -> bool:
         algorithm = only(headers, ALGORITHM_HEADER)
         is_known = algorithm is None or algorithm.lower() == "sha512"
@@ -229,10 +233,15 @@ class WahaSessions:
         return _session_state(answer, otherwise)
 
 
+def session_in(account_id: str, credentials: Credentials) -> str:
+    """The name of the account's session."""
+    return (credentials.get(SESSION) or DEFAULT_SESSION).replace(ACCOUNT_ID, account_id)
+
+
 def gateway_of(account_id: str, credentials: Credentials) -> Gateway | AuthFailed:
     base_url = (credentials.get(BASE_URL) or "").rstrip("/")
     api_key = credentials.get(API_KEY)
-    session = (credentials.get(SESSION) or DEFAULT_SESSION).replace(ACCOUNT_ID, account_id)
+    session = session_in(account_id, credentials)
     if not _is_address(base_url):
         return AuthFailed(detail=f"the account's {BASE_URL} must be an address such as https://waha.example.com")
     if not api_key:

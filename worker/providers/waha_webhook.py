@@ -4,14 +4,15 @@
     message, message.any             somebody wrote; the second repeats the first, and tells of our own messages too
     session.status                   the session came up or went down
 
-An acknowledgement of somebody else's message, and news that say nothing new (PENDING), give no event at all. Numbers
-may come as texts, and times in seconds or milliseconds. Who wrote is named as an answer would name them: a person by
-the digits of the number, a group or a hidden person by the chat.
+`session` names the account that an event belongs to. An acknowledgement of another sender's message, and news that say
+nothing new (PENDING), give no event at all. Numbers may come as texts, and times in seconds or milliseconds. The sender
+is named as an answer names the recipient: a person by the digits of the number, a group or a hidden person by the chat.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -21,7 +22,14 @@ from pydantic import ValidationError
 from worker.domain.message import MAX_PARTS, MAX_TEXT, MediaPart, Part, TextPart
 from worker.domain.outcome import DeliveryError, ErrorCode
 from worker.domain.receipt import Arrived, Bounced, Progress
-from worker.providers.protocol import InboundMessage, PartReceipt, SessionChanged, Unrecognised, WebhookEvent
+from worker.providers.protocol import (
+    InboundMessage,
+    PartReceipt,
+    SessionChanged,
+    Unrecognised,
+    WebhookEvent,
+    number_from,
+)
 from worker.providers.reading import NOT_JSON, cleaned, json_in
 from worker.providers.waha_codes import SESSION_STATES
 from worker.providers.waha_ids import address_of, is_from_me, message_id_in
@@ -76,7 +84,9 @@ def events_in(raw_body: bytes) -> tuple[WebhookEvent, ...]:
         found = None
     else:
         found = Unrecognised(detail="an event of a kind that we do not know")
-    return () if found is None else (found,)
+    if found is None or isinstance(found, Unrecognised):
+        return () if found is None else (found,)
+    return (replace(found, number=number_from(body.get("session"))),)
 
 
 def _receipt(payload: dict[str, Any], at: datetime | None) -> PartReceipt | Unrecognised | None:

@@ -74,6 +74,7 @@ PROFILE = Profile(
             required=False,
         ),
     ),
+    events_name_number=True,
 )
 
 _KINDS: Mapping[str, str] = {
@@ -96,16 +97,21 @@ class _Account:
     @classmethod
     def of(cls, account_id: str, credentials: Credentials) -> _Account | AuthFailed:
         # Without the blanks that come with copying: a header that ends in one cannot be sent.
-        token, number = ((credentials.get(name) or "").strip() for name in (TOKEN, NUMBER))
+        token, number = (credentials.get(TOKEN) or "").strip(), number_in(account_id, credentials)
         if not token:
             return AuthFailed(detail="the account has no token")
         if not number:
             return AuthFailed(detail=f"the account has no {NUMBER}")
-        return cls(number.replace(OWN_ID, account_id), token)
+        return cls(number, token)
 
     @property
     def headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.token}"}
+
+
+def number_in(account_id: str, credentials: Credentials) -> str:
+    """The account's phone number id; empty if the credentials name none."""
+    return (credentials.get(NUMBER) or "").strip().replace(OWN_ID, account_id)
 
 
 class WhatsAppCloud(Provider):
@@ -186,6 +192,9 @@ class WhatsAppCloud(Provider):
         challenge = query.get("hub.challenge", "")
         is_plain = challenge.isascii() and challenge.isalnum() and len(challenge) <= 256
         return query.get("hub.mode") == "subscribe" and is_plain and bool(query.get("hub.verify_token"))
+
+    def number_of(self, account_id: str, credentials: Credentials) -> str | None:
+        return number_in(account_id, credentials) or None
 
     def handshake(self, query: Mapping[str, str], credentials: Credentials) -> str | None:
         expected, given = credentials.get(VERIFY_TOKEN), query.get("hub.verify_token", "")

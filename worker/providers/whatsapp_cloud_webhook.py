@@ -1,4 +1,8 @@
-"""Meta's webhook body, read: `{"object", "entry": [{"changes": [{"field", "value": {"statuses", "messages"}}]}]}`.
+"""Meta's webhook body, read: `{"object", "entry": [{"changes": [{"field", "value": {"metadata", "statuses",
+"messages"}}]}]}`.
+
+`metadata.phone_number_id` names the number, and so the account, that the statuses and messages beside it belong to: one
+app secret and one callback address serve all numbers of an app.
 
 Every entry, change, status and message is walked; each stands for itself, and one that cannot be read is `Unrecognised`
 while the others still count. Prices, conversations and contacts beside them are passed over.
@@ -16,6 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -26,7 +31,7 @@ from worker.domain.message import MediaPart, Part
 from worker.domain.receipt import Arrived, Bounced, Progress, Receipt
 from worker.providers.answers import LONGEST_DETAIL
 from worker.providers.long_text import shortened, text_parts
-from worker.providers.protocol import InboundMessage, PartReceipt, Unrecognised, WebhookEvent
+from worker.providers.protocol import InboundMessage, PartReceipt, Unrecognised, WebhookEvent, number_from
 from worker.providers.reading import NOT_JSON, event_in, json_in
 from worker.providers.whatsapp_codes import failure
 
@@ -112,12 +117,14 @@ def _change(change: Any) -> Iterator[WebhookEvent]:
     if name != "messages" or not isinstance(value, dict):
         yield Unrecognised(detail=f"a change that is not used here: {_named(name)}")
         return
+    number = number_from(_field(_field(value, "metadata"), "phone_number_id"))
     for kind, read in (("statuses", _status), ("messages", _message)):
         items = _list(value, kind)
         if items is None and kind in value:
             yield Unrecognised(detail=f"{kind} are no list")
         for item in items or ():
-            yield event_in(read, item)
+            event = event_in(read, item)
+            yield event if isinstance(event, Unrecognised) else replace(event, number=number)
     for error in _list(value, "errors") or ():
         yield Unrecognised(detail=f"WhatsApp tells of an error: code {_code(error)}")
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from worker.domain.account import Account, AccountStatus, InvalidAccount, parse_account
+from worker.domain.account import Account, AccountStatus, InvalidAccount, Route, parse_account, route_of
 from worker.domain.outcome import DeliveryError
 from worker.domain.pacing import Block, Cap, pushed, reserve
 from worker.store import paths
+from worker.store.find import MOST_IN_A_QUERY, Find
 from worker.store.gateway import Conflict, Gateway, Snapshot
 from worker.store.outbox_document import error_fields
 from worker.store.values import Version
 from worker.store.writes import DELETE, WriteOp, create, update
 
 TRIES = 8
+MOST_OF_A_NUMBER = 300
+"""Accounts read for one query of numbers. Gateways of several owners may all call their session `default`."""
 
 
 class AccountStore:
@@ -35,6 +38,21 @@ class AccountStore:
             return InvalidAccount(account_id=account_id, sentence=f"accounts/{account_id} does not exist."), None
         account = parse_account(account_id, snapshot.data, per_minute=self._per_minute, concurrency=self._concurrency)
         return account, snapshot.updated
+
+    async def route(self, account_id: str) -> Route | None:
+        """How webhooks find the account; None: it does not exist, or names no provider."""
+        snapshot = await self._gateway.get(paths.account(account_id))
+        return None if snapshot is None else route_of(account_id, snapshot.data)
+
+    async def routes_of_numbers(self, numbers: Sequence[str]) -> list[Route]:
+        """Every account that has one of these as its `providerNumber`."""
+        found: list[Route] = []
+        for start in range(0, len(numbers), MOST_IN_A_QUERY):
+            some = list(numbers[start : start + MOST_IN_A_QUERY])
+            query = Find(collection="accounts", where=(("providerNumber", "in", some),), limit=MOST_OF_A_NUMBER)
+            snapshots = await self._gateway.find(query)
+            found += [route for one in snapshots if (route := route_of(one.id, one.data)) is not None]
+        return found
 
     async def park(self, account_id: str, error: DeliveryError, *, since: Version) -> None:
         """Until a person resumes it. Nothing happens if somebody changed it after `since`, the time of the claim: what

@@ -9,6 +9,9 @@ from worker.store import protos
 from worker.store.protos import Proto
 from worker.store.values import to_proto
 
+MOST_IN_A_QUERY = 30
+"""Values that one `in` filter of Firestore takes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Find:

@@ -27,8 +27,6 @@ ReceiptKey = Literal["requestId", "providerMessageId"]
 
 IN_WAITING = (OutboxStatus.QUEUED.value, OutboxStatus.UNCERTAIN.value)
 """What a lane looks for: to be sent, or to be settled when its wait for a receipt ends."""
-MOST_IN_A_QUERY = 30
-"""Values that Firestore takes in one `in`."""
 _EVER = datetime(1970, 1, 1, tzinfo=UTC)
 """Before any time that a document may have."""
 

@@ -309,7 +309,7 @@ async def test_an_inbound_text_and_file_to_order_come_over_the_webhook(world: Wo
 )
 def test_news_of_a_session_say_whether_it_is_up(status: str, connected: bool) -> None:
     event = only(body("session.status", {"name": "default", "status": status}))
-    assert event == SessionChanged(connected=connected, at=AT, detail=status)
+    assert event == SessionChanged(connected=connected, at=AT, detail=status, number="default")
 
 
 # --- signatures

@@ -74,7 +74,8 @@ async def test_a_voice_message_that_was_played_is_read(acme: Office) -> None:
     await acme.account()
     await acme.send("request-1")
     await acme.drain()
-    body = envelope({"statuses": [status("played", biz_opaque_callback_data="request-1:0:1")]})
+    played = status("played", biz_opaque_callback_data="request-1:0:1")
+    body = envelope({"metadata": {"phone_number_id": "acme"}, "statuses": [played]})
     headers = acme.simulator.webhooks._forms[NAME].headers(SECRETS["webhookSecret"], body, acme.simulator.core.clock())
     assert await acme.system.webhook.take(NAME, "acme", headers, body) is Answer.TAKEN
     assert (await acme.message("request-1"))["status"] == "read"
@@ -168,6 +169,7 @@ async def test_an_unsigned_webhook_writes_nothing(acme: Office) -> None:
 
 
 async def test_the_handshake_is_answered_by_the_function_that_takes_webhooks(acme: Office) -> None:
+    await acme.account()
     query = {"hub.mode": "subscribe", "hub.challenge": "77", "hub.verify_token": SECRETS["verifyToken"]}
     assert await acme.system.webhook.handshake(NAME, "acme", query) == "77"
     assert await acme.system.webhook.handshake(NAME, "acme", query | {"hub.verify_token": "x"}) is Answer.NO_HANDSHAKE
