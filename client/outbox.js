@@ -191,7 +191,8 @@ async function requireThere(db, identity, at, refusal) {
     throw taken(identity, refusal);
   }
   const outbox = await readable(doc(db, 'outbox', requestId));
-  if (outbox?.exists()) throw taken(identity, refusal);
+  // A member may read a free id. Where a member may not, the id is another account's.
+  if (outbox?.exists() || (message && !outbox)) throw taken(identity, refusal);
   if (at && at.getTime() <= Date.now()) {
     throw new OutboxError('too-late', 'its time passed before it reached the server: ask for another', refusal);
   }

@@ -2,15 +2,17 @@
 
     batch = db.batch()                                         # or a transaction; of a Client or an AsyncClient
     batch.update(order, {"confirmed": True})                   # whatever belongs to the same action
-    sent = outbox.send_message(batch, db, request_id=f"order-{order.id}-confirmed", account_id="shop",
+    sent = outbox.send_message(batch, db, request_id=confirmation_id, account_id="shop",
                                to="+491511234567", text="Your order is confirmed.", uid="backend")
     batch.commit()
 
 The message is then sent if and only if the rest of the batch was written: that is what an outbox is for.
 
-One action, one message. Derive `request_id` from the action (an order's or event's id), or make it once and keep it.
-The documents are created, never overwritten: whoever repeats the action gets `AlreadyExists` at commit, and nothing of
-the second batch is written. It may be one's own first try, whose answer was lost: `sent.is_stored()` tells.
+One action, one message. Make the id once with `new_request_id()`, and keep it with the action: a field of the order,
+the body of the job. It must be random: all accounts share one collection, so an id that can be guessed can be taken by
+another account first. The documents are created, never overwritten: a repeated action gets `AlreadyExists` at commit,
+and nothing of the second batch is written. It may be the caller's own first try, whose answer was lost:
+`sent.is_stored()` tells. If it returns False, the id is another message's, and the action needs a new one.
 
 A backend passes the security rules by, so everything is checked here, with a sentence for what is wrong.
 Nothing is imported but Google's client, and nothing of the worker.

@@ -307,6 +307,11 @@ def targets_invalid(account_id: str, run_id: str, chunk: str, sentence: str) -> 
     _line(logging.ERROR, "targets_invalid", message, account_id, runId=run_id, chunk=chunk, field=field)
 
 
+def request_id_taken(account_id: str, run_id: str, request_id: str) -> None:
+    message = "another message has the id of a run's target; the run takes the next one"
+    _line(logging.WARNING, "request_id_taken", message, account_id, runId=run_id, requestId=request_id)
+
+
 def run_ended(account_id: str, run_id: str, status: str) -> None:
     _line(logging.INFO, "run_ended", "a run has ended", account_id, runId=run_id, status=status)
 

@@ -147,6 +147,10 @@ def assemble(
         random=random,
         on_news=on_news,
     )
+
+    def random_id() -> str:
+        return f"{random.getrandbits(128):032x}"
+
     runs = RunStore(gateway)
     summary = Summary(runs, messages, accounts, lanes, clock)
     handlers: dict[str, Handler] = {
@@ -155,10 +159,10 @@ def assemble(
         ),
         SESSION: SessionHandler(hot, providers, clock),
         INBOUND: InboundHandler(quiet, on_conversation),
-        REMINDER: ReminderHandler(runs, waker, clock),
+        REMINDER: ReminderHandler(runs, waker, clock, random_id),
         RUN: RunHandler(
             runs,
-            Expand(runs, messages, accounts),
+            Expand(runs, messages, accounts, random_id),
             Clear(messages, accounts, clock),
             summary,
             waker,
@@ -216,7 +220,7 @@ def assemble(
         resume=Resume(accounts, lanes, waker, clock),
         runs=runs,
         summary=summary,
-        control=Control(runs, messages, waker, clock),
+        control=Control(runs, messages, waker, clock, random_id),
         remind=Remind(runs, messages, accounts, waker, clock),
     )
 

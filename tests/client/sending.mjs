@@ -147,6 +147,24 @@ testOfRules('another recipient with the same id is refused, and nothing changes'
   assert.equal(await world.read(`threads/${threadIdOf(account.id, other)}`), undefined);
 });
 
+testOfRules('an id that another account has is refused as taken, and a new id is sent', async (world) => {
+  const { message, db } = await agent(world);
+  const stranger = await world.account();
+  const theirs = { ...message, accountId: stranger.id, uid: stranger.owner };
+  await sendMessage(world.client(stranger.owner), theirs);
+  await assert.rejects(sendMessage(db, message), refusedAs('request-id-taken', /make a new one/));
+  assert.equal((await sendMessage(db, { ...message, requestId: newRequestId() })).isNew, true);
+});
+
+testOfRules('a viewer with a free id and a signed-out user with a taken one are not allowed', async (world) => {
+  const { account, message } = await agent(world);
+  const viewers = { ...message, uid: account.viewer };
+  await assert.rejects(sendMessage(world.client(account.viewer), viewers), refusedAs('not-allowed'));
+  const stranger = await world.account();
+  await sendMessage(world.client(stranger.owner), { ...message, accountId: stranger.id, uid: stranger.owner });
+  await assert.rejects(sendMessage(world.client(null), message), refusedAs('not-allowed'));
+});
+
 test('another text with the id of a message under way is refused', async (world) => {
   const { message, db, outbox } = await agent(world);
   const first = sendMessage(db, message);

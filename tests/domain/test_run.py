@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from typing import Any
@@ -26,12 +27,14 @@ from worker.domain.run import (
     SkipRest,
     Step,
     UnparkRest,
+    Whose,
     accepts,
     error_summary,
     next_step,
     request_id_of,
     run_id_of,
     verdict,
+    whose,
 )
 from worker.domain.window import Window
 
@@ -208,12 +211,47 @@ def test_a_run_is_named_after_its_reminder_and_its_time() -> None:
     assert run_id_of("rem", FIRED) == "rem-20260302T010000Z"
 
 
-@given(st.text(min_size=1), st.text(min_size=1), st.text(min_size=1), st.text(min_size=1))
+SEEDS = st.integers(0, 2**128 - 1).map(lambda number: f"{number:032x}")
+
+
+@given(SEEDS | st.none(), st.text(min_size=1), st.integers(0, 9), st.text(min_size=1), st.integers(0, 9))
 def test_two_targets_have_one_document_only_if_they_are_one(
-    run_id: str, target: str, other_run: str, other_target: str
+    seed: str | None, target: str, taken: int, other_target: str, other_taken: int
 ) -> None:
-    one, other = request_id_of(run_id, target), request_id_of(other_run, other_target)
-    if "\n" in run_id + other_run:
-        return  # no id of a run has one
-    assert (one == other) == ((run_id, target) == (other_run, other_target))
-    assert len(one) == 32
+    it = run(seed=seed)
+    one, other = request_id_of(it, target, taken), request_id_of(it, other_target, other_taken)
+    assert (one == other) == ((target, taken) == (other_target, other_taken))
+    assert re.fullmatch("[0-9a-f]{32}", one)
+
+
+@given(SEEDS, SEEDS, st.text(min_size=1))
+def test_a_target_has_the_same_id_in_two_runs_only_if_their_seeds_are_the_same(
+    seed: str, other: str, target: str
+) -> None:
+    assert (request_id_of(run(seed=seed), target) == request_id_of(run(seed=other), target)) == (seed == other)
+
+
+def test_a_run_from_before_seeds_keeps_the_ids_of_its_targets() -> None:
+    old = run(run_id="rem-20260302T010000Z")
+    assert request_id_of(old, "t00000") == "9925c1553d0b404a1055df076e3769e7"
+    assert request_id_of(old, "t00000", taken=1) != request_id_of(old, "t00000")
+
+
+@pytest.mark.parametrize(
+    ("stored", "expected"),
+    [
+        (None, Whose.FREE),
+        ({"accountId": "ACCOUNT", "runId": "RUN"}, Whose.OURS),
+        ({"accountId": "another", "runId": "RUN"}, Whose.TAKEN),
+        ({"accountId": "ACCOUNT", "runId": "another"}, Whose.TAKEN),
+        ({"accountId": "ACCOUNT"}, Whose.TAKEN),
+        ({}, Whose.TAKEN),
+    ],
+)
+def test_a_document_is_a_targets_only_with_its_account_and_its_run(
+    stored: dict[str, str] | None, expected: Whose
+) -> None:
+    it = run()
+    names = {"ACCOUNT": it.account_id, "RUN": it.run_id}
+    found = None if stored is None else {name: names.get(value, value) for name, value in stored.items()}
+    assert whose(it, found) is expected

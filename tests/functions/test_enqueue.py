@@ -166,10 +166,22 @@ async def test_another_body_under_the_same_request_id_is_refused_also_later(
         await instance.system.gateway.commit([update(paths.outbox("request-1"), change, version=None)])
     before = await documents(instance)
     answer = await post(body(**{**first, **OTHER_BODIES[case]}))
-    assert answer.status_code == 409
+    assert (answer.status_code, answer.json()["code"]) == (409, "request-id-taken")
     assert "request-1" in answer.json()["error"]
     assert await documents(instance) == before
     assert (await post(first)).status_code == 200, "the first call itself may still be repeated"
+
+
+@pytest.mark.parametrize(
+    "owner", [{"accountId": "stranger"}, {"runId": "rem-20260302T010000Z"}], ids=["another account", "a run"]
+)
+async def test_an_id_that_another_account_or_a_run_has_is_taken(instance: Service, owner: dict[str, str]) -> None:
+    assert (await post(body())).status_code == 201
+    await instance.system.gateway.commit([update(paths.outbox("request-1"), owner, version=None)])
+    before = await documents(instance)
+    answer = await post(body())
+    assert (answer.status_code, answer.json()["code"]) == (409, "request-id-taken")
+    assert await documents(instance) == before
 
 
 async def test_a_time_written_another_way_is_the_same_time(instance: Service) -> None:

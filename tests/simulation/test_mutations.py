@@ -153,7 +153,7 @@ def no_wait_for_the_window_to_open(monkeypatch: pytest.MonkeyPatch) -> None:
 def documents_named_by_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """And not by their target."""
     places = itertools.count()
-    monkeypatch.setattr(expand, "request_id_of", lambda run_id, target_id: f"{run_id}-{next(places):08}")
+    monkeypatch.setattr(expand, "request_id_of", lambda run, target_id, taken=0: f"{run.run_id}-{next(places):08}")
 
 
 def a_pause_in_name_only(monkeypatch: pytest.MonkeyPatch) -> None:

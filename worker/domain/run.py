@@ -19,10 +19,13 @@ asks `next_step` again.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
+from enum import Enum, StrEnum
 from hashlib import sha256
+from typing import Any
 
 from worker.domain.message import Part
 from worker.domain.window import Window
@@ -100,6 +103,8 @@ class Run:
     on_window_end: OnWindowEnd
     fire_at: datetime
     reminder_id: str | None
+    seed: str | None = None
+    """128 random bits in hexadecimal, from which the targets' ids are derived. None: made before runs had seeds."""
     retry_of: str | None = None
     """The run whose failed targets these are."""
 
@@ -227,6 +232,31 @@ def run_id_of(reminder_id: str, fire_at: datetime) -> str:
     return f"{reminder_id}-{fire_at:%Y%m%dT%H%M%SZ}"
 
 
-def request_id_of(run_id: str, target_id: str) -> str:
-    """One document for a target of a run, whoever makes it. A hash, since ids that begin alike are a hot spot."""
-    return sha256(f"{run_id}\n{target_id}".encode()).hexdigest()[:32]
+def request_id_of(run: Run, target_id: str, taken: int = 0) -> str:
+    """The id of a target's outbox document: the same for the same target, whichever worker makes it.
+
+    `outbox/` is one namespace for all accounts. The run's seed keeps other accounts from guessing an id and writing a
+    message of their own under it; where that happened nevertheless, `taken` counts the ids that were not free. A run
+    from before seeds keeps the ids that it has. A hash, because ids that begin alike make a hot key range.
+    """
+    if run.seed is None and not taken:
+        return sha256(f"{run.run_id}\n{target_id}".encode()).hexdigest()[:32]
+    return sha256(json.dumps([run.seed or run.run_id, target_id, taken]).encode()).hexdigest()[:32]
+
+
+class Whose(Enum):
+    """What stands under the id that a run chose for a target."""
+
+    FREE = "free"
+    OURS = "ours"
+    """The target has its document: it is listed twice, or an earlier page wrote it."""
+    TAKEN = "request-id-taken"
+    """A document of another account, or none of this run."""
+
+
+def whose(run: Run, stored: Mapping[str, Any] | None) -> Whose:
+    """`stored` is the outbox document under the id; None: there is none."""
+    if stored is None:
+        return Whose.FREE
+    is_ours = stored.get("accountId") == run.account_id and stored.get("runId") == run.run_id
+    return Whose.OURS if is_ours else Whose.TAKEN

@@ -7,7 +7,7 @@ A call may be repeated with the same body as often as its answer gets lost: the 
 same result, and the message exists once. The same requestId with anything else in the body is 409.
 
     400  the body is at fault; `error` says where         401  no Firebase ID token, or none that we believe
-    403  not a member of the account, or a viewer         409  the requestId belongs to another message
+    403  not a member of the account, or a viewer         409  `request-id-taken`: the id is another message's
     408  the body came too slowly                         413  too large
     503  Firestore, Google's certificates, or too many large bodies at once: try again
 
@@ -40,6 +40,8 @@ from worker.store.gateway import Gateway
 MAX_BODY_BYTES = 512 * 1024
 REQUIRED = ("requestId", "accountId", "to", "parts")
 TIMES = ("sendAt", "sendBy")
+REQUEST_ID_TAKEN = "request-id-taken"
+"""The `code` beside the sentence, as the clients name it."""
 
 
 class MessagesApi:
@@ -89,7 +91,8 @@ class MessagesApi:
             case Enqueued(is_new=is_new, send_at=at, send_by=by) if (at, by) == (new.send_at, new.send_by):
                 return Answer(201 if is_new else 200, _result(new))
             case Differs() | Enqueued():
-                return refusal(409, f"another message has the requestId {new.request_id}; choose a new one")
+                sentence = f"another message has the requestId {new.request_id}; choose a new one"
+                return refusal(409, sentence, code=REQUEST_ID_TAKEN)
             case _:
                 assert_never(done)
 

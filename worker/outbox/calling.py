@@ -44,8 +44,9 @@ class NotAllowed(Exception):
     """Why this person may not do this with this account."""
 
 
-def refusal(status: int, sentence: str) -> Answer:
-    return Answer(status, {"error": sentence})
+def refusal(status: int, sentence: str, *, code: str | None = None) -> Answer:
+    """`code` is for programs that can do something about it."""
+    return Answer(status, {"error": sentence} if code is None else {"error": sentence, "code": code})
 
 
 # --- who

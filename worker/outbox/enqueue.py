@@ -53,7 +53,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Differs:
-    """The requestId belongs to another message."""
+    """`request-id-taken`: the requestId belongs to another message, of this account or of another."""
 
 
 class Enqueue:
@@ -141,4 +141,5 @@ def _identity(new: NewMessage) -> dict[str, Any]:
 
 
 def _is_same(new: NewMessage, stored: Mapping[str, Any]) -> bool:
-    return all(stored.get(name) == value for name, value in _identity(new).items())
+    """Whether what stands under the id is this message: of the same account, with the same content, and of no run."""
+    return "runId" not in stored and all(stored.get(name) == value for name, value in _identity(new).items())

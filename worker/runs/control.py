@@ -9,7 +9,7 @@ from worker.domain.message import OutboxStatus
 from worker.domain.run import ENDED, Command, Run, accepts
 from worker.domain.window import next_open, window_end_at
 from worker.lane.waking import Waker
-from worker.runs.fire import SECOND_LOOK, lane_of_run
+from worker.runs.fire import SECOND_LOOK, RandomId, lane_of_run
 from worker.store.messages import MessageStore
 from worker.store.runs import RunStore
 
@@ -34,6 +34,7 @@ class Control:
     messages: MessageStore
     waker: Waker
     clock: Clock
+    random_id: RandomId
 
     async def ask(self, run_id: str, command: Command) -> Taken | NotTaken:
         for _ in range(TRIES):
@@ -73,6 +74,7 @@ class Control:
             on_window_end=run.on_window_end,
             fire_at=now,
             reminder_id=run.reminder_id,
+            seed=self.random_id(),
             retry_of=run.run_id,
             window_end_at=window_end_at(run.window, next_open(run.window, now)),
         )

@@ -1,7 +1,9 @@
 """Targets become outbox documents, a page at a time.
 
-A page is one commit: its documents, and how far the run has got. The documents' ids are made of run and target, so a
-page that is done again finds its documents there, and a target that is listed twice gets one.
+A page is one commit: its documents, and how far the run has got. The documents' ids are derived from the run's seed and
+the target, so a page that is done again finds its documents there, and a target that is listed twice gets one. A
+document of another account or run under such an id is not the target's: the run takes the next id that it derives, and
+after `MOST_DERIVED` of those a random one, which a person who can read the seed cannot foresee either.
 
 What is due at once, or only when the window opens, is told by the database's time: a worker whose clock is ahead would
 take the window for open, and another, whose clock is right, would send what it made.
@@ -10,10 +12,11 @@ take the window for open, and another, whose clock is right, would send what it 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, assert_never
 
 from worker import log
 from worker.clock import Clock
@@ -21,9 +24,10 @@ from worker.domain.account import Account
 from worker.domain.deadline import last_moment
 from worker.domain.message import OutboxMessage, OutboxStatus, thread_id_of
 from worker.domain.reminder import parse_targets
-from worker.domain.run import Command, Cursor, OnWindowEnd, Run, RunStatus, Target, request_id_of
+from worker.domain.run import Command, Cursor, OnWindowEnd, Run, RunStatus, Target, Whose, request_id_of, whose
 from worker.domain.spread import due_at
 from worker.domain.window import next_open
+from worker.runs.fire import RandomId
 from worker.store import paths
 from worker.store.accounts import AccountStore
 from worker.store.messages import MessageStore
@@ -32,6 +36,11 @@ from worker.store.writes import SERVER_TIME, ServerTime, WriteOp, create
 
 MOST = 300
 """Documents in one commit."""
+MOST_DERIVED = 8
+"""Ids that are derived for a target before a random one is taken. With a random id, a target that is listed twice and
+whose ids are all taken gets two documents."""
+MOST_TRIES = 20
+"""Commits tried for a page in one step: more than there are derived ids. The lane's next step begins anew."""
 MOST_BYTES = 2_000_000
 """Of one commit, roughly. Google's emulator takes 4 MiB, production 10."""
 COMMITTED_WITHIN = timedelta(seconds=20)
@@ -50,23 +59,47 @@ class Expand:
     runs: RunStore
     messages: MessageStore
     accounts: AccountStore
+    random_id: RandomId
 
     async def page(self, stored: StoredRun, database_time: Clock) -> bool:
         """The next page. Whether it was the last."""
         run = stored.run
         page = await self._next(run, page_size(run))
-        new = {request_id_of(run.run_id, target.target_id): target for target in page.targets}
-        if not await self._commit(stored, page, new, database_time):
+        new = {request_id_of(run, target.target_id): target for target in page.targets}
+        taken: Counter[str] = Counter()
+        for _ in range(MOST_TRIES):
+            if await self._commit(stored, page, new, database_time):
+                return page.is_last
             current = await self.runs.run(run.run_id)
             if current is None or current.version != stored.version:
                 # By another holder, or by our own commit whose answer did not come, and then it may have been the last.
                 return current is not None and current.run.is_expanded
-            there = await self.runs.existing(list(new))
-            left = {request_id: target for request_id, target in new.items() if request_id not in there}
-            await self._commit(stored, page, left, database_time)
-        return page.is_last
+            new = self._free(run, new, await self.runs.existing(list(new)), taken)
+        return False
 
-    async def _commit(self, stored: StoredRun, page: Page, new: dict[str, Target], database_time: Clock) -> bool:
+    def _free(
+        self, run: Run, new: Mapping[str, Target], there: Mapping[str, Mapping[str, Any]], taken: Counter[str]
+    ) -> dict[str, Target]:
+        """What is still to be written, by another id where the first one is taken."""
+        left: dict[str, Target] = {}
+        for request_id, target in new.items():
+            found = whose(run, there.get(request_id))
+            match found:
+                case Whose.FREE:
+                    left[request_id] = target
+                case Whose.OURS:
+                    continue
+                case Whose.TAKEN:
+                    log.request_id_taken(run.account_id, run.run_id, request_id)
+                    taken[target.target_id] += 1
+                    tried = taken[target.target_id]
+                    derived = request_id_of(run, target.target_id, tried)
+                    left[derived if tried < MOST_DERIVED else self.random_id()] = target
+                case _:
+                    assert_never(found)
+        return left
+
+    async def _commit(self, stored: StoredRun, page: Page, new: Mapping[str, Target], database_time: Clock) -> bool:
         run = stored.run
         interval = await send_interval(self.accounts, run.account_id)
         now = database_time()

@@ -6,6 +6,7 @@ of a look half a minute later before the commit, and of the run itself after it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import assert_never
@@ -38,6 +39,9 @@ KIND = "reminder"
 RUN = "run"
 SECOND_LOOK = timedelta(seconds=30)
 
+RandomId = Callable[[], str]
+"""128 random bits in hexadecimal."""
+
 
 def lane_of(reminder_id: str) -> LaneRef:
     return LaneRef(KIND, reminder_id)
@@ -52,6 +56,7 @@ class ReminderHandler:
     runs: RunStore
     waker: Waker
     clock: Clock
+    random_id: RandomId
 
     @property
     def debounce(self) -> Debounce:
@@ -99,14 +104,14 @@ class ReminderHandler:
                 assert_never(decision)
 
     async def _fire(self, stored: StoredReminder, calendar: Calendar, at: datetime) -> None:
-        run = new_run(stored.reminder, at, self.clock())
+        run = new_run(stored.reminder, at, self.clock(), seed=self.random_id())
         await self.waker.wake(lane_of_run(run.run_id), self.clock() + SECOND_LOOK)
         await self.runs.fire(stored, run, calendar(at))  # a conflict is somebody's edit, or our own lost answer
         await self.waker.wake(lane_of_run(run.run_id))
 
 
-def new_run(reminder: Reminder, fire_at: datetime, now: datetime) -> Run:
-    """Its window is that of the day it fires for, even if that is over; one that was missed goes out in today's."""
+def new_run(reminder: Reminder, fire_at: datetime, now: datetime, *, seed: str) -> Run:
+    """Its window is that of the day it fires for, even if that has closed; one that was missed goes out in today's."""
     at = fire_at if now - fire_at <= LATE else now
     return Run(
         run_id=run_id_of(reminder.reminder_id, fire_at),
@@ -116,5 +121,6 @@ def new_run(reminder: Reminder, fire_at: datetime, now: datetime) -> Run:
         on_window_end=reminder.on_window_end,
         fire_at=fire_at,
         reminder_id=reminder.reminder_id,
+        seed=seed,
         window_end_at=window_end_at(reminder.window, at),
     )

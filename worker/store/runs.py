@@ -152,9 +152,10 @@ class RunStore:
         changed = update(paths.run(stored.run.run_id), fields, version=stored.version)
         return not isinstance(await self._gateway.commit([*others, changed]), Conflict)
 
-    async def existing(self, request_ids: Sequence[str]) -> set[str]:
+    async def existing(self, request_ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+        """The outbox documents that there are under these ids."""
         found = await self._gateway.get_all([paths.outbox(request_id) for request_id in request_ids])
-        return {snapshot.id for snapshot in found.values()}
+        return {snapshot.id: snapshot.data for snapshot in found.values()}
 
 
 def _created(run: Run) -> WriteOp:
@@ -173,6 +174,8 @@ def _created(run: Run) -> WriteOp:
         "total": 0,
         "createdAt": SERVER_TIME,
     }
+    if run.seed is not None:
+        fields["seed"] = run.seed
     if run.reminder_id is not None:
         fields["reminderId"] = run.reminder_id
     if run.retry_of is not None:
@@ -191,6 +194,7 @@ def _stored(snapshot: Snapshot) -> StoredRun:
         on_window_end=OnWindowEnd(data["onWindowEnd"]),
         fire_at=data["fireAt"],
         reminder_id=data.get("reminderId"),
+        seed=data.get("seed"),
         retry_of=data.get("retryOf"),
         status=RunStatus(data["status"]),
         requested=Command(data["requested"]) if data.get("requested") else None,
