@@ -234,13 +234,16 @@ def webhook_event_unusable(account_id: str, kind: str, reason: str, count: int =
 def webhook_number_unknown(account_id: str, provider: str, number: str, count: int) -> None:
     """`account_id` is the account of the webhook's path, `number` the first that is unknown: the provider's id of a
     number, not the phone number itself."""
+    message = (
+        "events were dropped: no account has this providerNumber, or several have it"
+        if number
+        else "events were dropped: they name no receiving number"
+    )
     _line(
         logging.WARNING,
         "webhook_number_unknown",
-        "events were dropped: no account has this providerNumber, or several have it"
-        if number
-        else "events were dropped: they name no receiving number",
-        accountId=account_id,
+        message,
+        account_id,
         provider=provider,
         number=number,
         count=count,

@@ -148,3 +148,18 @@ def test_answers_to_many_keep_to_three_a_second() -> None:
 
     assert most_in(times, timedelta(seconds=1)) <= 2 + 3
     assert most_in(times, timedelta(seconds=5)) <= 2 + 15
+
+
+def test_an_answer_to_a_sender_whose_name_is_encoded_reaches_the_sender() -> None:
+    async def body(calm: Calm) -> None:
+        await calm.account()
+        await comes_in(calm, "_mallory")
+        await calm.until(lambda: bool(calm.world.truth.collection("threads")))
+        ((thread_id, thread),) = calm.world.truth.collection("threads").items()
+        assert (thread_id, thread["to"]) == ("shop__%5Fmallory", "%5Fmallory")
+        await calm.send("answer-1", to=thread["to"])
+        await calm.until(lambda: calm.status("answer-1") == "sent")
+        assert [call.to for call in calm.world.truth.calls] == ["_mallory"]
+        assert len(calm.world.truth.collection("threads")) == 1
+
+    simulate(body)

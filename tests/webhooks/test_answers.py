@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from datetime import timedelta
 
 import pytest
@@ -11,8 +12,10 @@ import pytest
 from tests.patience import PATIENCE_SECONDS
 from tests.webhooks import support
 from tests.webhooks.support import ACCOUNT, Hooks, counted, inbound, now, receipt
+from worker.domain.address import name_of_recipient
 from worker.inbound import webhook
 from worker.store import paths
+from worker.store.find import Find
 
 MANY = 400
 
@@ -210,6 +213,18 @@ async def test_messages_of_one_sender_are_stored_in_order_and_wake_its_lane_once
         "shop__4915112345",
         "shop__4977",
     ]
+
+
+@pytest.mark.parametrize("sender", ["_mallory", "__x", "%5Fmallory", "_"])
+async def test_a_sender_who_begins_with_an_underscore_gets_a_thread_of_this_account(hooks: Hooks, sender: str) -> None:
+    """`shop___mallory` is a thread of the account `shop_` to the security rules."""
+    await hooks.account("shop_")
+    assert await hooks.tell(inbound(sender=sender, text="hi")) == 200
+    (message,) = await hooks.inbound()
+    (thread,) = await hooks.system.gateway.find(Find(collection=paths.THREADS))
+    assert re.sub("(?s)__[^_].*", "", thread.id) == ACCOUNT == thread.data["accountId"]
+    assert message.data["threadId"] == thread.id == f"{ACCOUNT}__{thread.data['to']}"
+    assert name_of_recipient(thread.data["to"]) == sender, "an answer reaches the sender"
 
 
 @pytest.mark.parametrize(("length", "parts"), [(4096, 1), (4097, 2), (40_960, 10), (100_000, 10)])

@@ -29,6 +29,7 @@ from pydantic import (
     model_validator,
 )
 
+from worker.domain.address import ADDRESS
 from worker.domain.message import MAX_PARAMS, MAX_PARTS, Part, Parts
 from worker.domain.run import OnWindowEnd, Target
 from worker.domain.window import Window
@@ -197,7 +198,7 @@ def _zone(name: str) -> str:
 
 class _Target(_Model):
     id: Annotated[str, StringConstraints(min_length=1, max_length=256)]
-    to: Annotated[str, StringConstraints(pattern=r"^[^_/\s][^/\s]{0,255}$")]
+    to: Annotated[str, StringConstraints(pattern=ADDRESS)]
 
     @model_validator(mode="before")
     @classmethod

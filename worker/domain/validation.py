@@ -24,6 +24,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from worker.domain.address import ADDRESS, LONGEST_ADDRESS
 from worker.domain.message import MAX_PARTS, OutboxMessage, OutboxStatus, Parts, thread_id_of
 from worker.domain.outcome import DeliveryError, ErrorCode
 from worker.domain.schedule import LONGEST_AHEAD
@@ -36,8 +37,7 @@ _MAX_SHOWN_VALUE = 60
 
 _Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,128}$")]
 _AccountId = Annotated[str, StringConstraints(pattern=r"^[^/]+$", max_length=128)]
-_Address = Annotated[str, StringConstraints(pattern=r"^[^_/\s][^/\s]*$", max_length=256)]
-"""Without an underscore in front: `a__` and `_b` would make the same thread as `a___` and `b`."""
+_Address = Annotated[str, StringConstraints(pattern=ADDRESS, max_length=LONGEST_ADDRESS)]
 _Opaque = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 _Count = Annotated[int, Field(ge=0)]
 

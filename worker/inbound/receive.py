@@ -1,10 +1,14 @@
-"""An inbound message, stored: the message, and its thread's last message and unread count, in one commit, once."""
+"""An inbound message, stored: the message, and its thread's last message and unread count, in one commit, once.
+
+The provider names the sender in its own way; the thread has an address that can be answered (worker/domain/address.py).
+"""
 
 from __future__ import annotations
 
 from hashlib import sha256
 from urllib.parse import quote
 
+from worker.domain.address import address_of_sender
 from worker.domain.message import shown_text, thread_id_of
 from worker.lane.waking import Waker
 from worker.providers.protocol import InboundMessage
@@ -15,7 +19,7 @@ from worker.store.writes import Increment, create, upsert
 
 KIND = "inbound"
 LONGEST_ID = 500
-"""Firestore takes 1,500 bytes; nobody's real ids are near either."""
+"""Characters of a message's id in the path. Firestore takes 1,500 bytes; real ids are far shorter."""
 
 
 def lane_of(thread_id: str) -> LaneRef:
@@ -30,21 +34,22 @@ class Receive:
     async def __call__(self, account_id: str, inbound: InboundMessage) -> bool:
         """False: it had come before."""
         is_new = await self.store(account_id, inbound)
-        # Also if it had come before: whoever stored it may have died before the wake.
+        # Always: the process that stored it the first time may have died before the wake.
         await self.wake(account_id, inbound.sender)
         return is_new
 
     async def wake(self, account_id: str, sender: str) -> None:
-        await self._waker.wake(lane_of(thread_id_of(account_id, sender)))
+        await self._waker.wake(lane_of(thread_id_of(account_id, address_of_sender(sender))))
 
     async def store(self, account_id: str, inbound: InboundMessage) -> bool:
-        thread_id = thread_id_of(account_id, inbound.sender)
+        to = address_of_sender(inbound.sender)
+        thread_id = thread_id_of(account_id, to)
         parts = [part.model_dump(exclude_none=True) for part in inbound.parts]
         message = {
             "requestId": message_id_of(inbound),
             "accountId": account_id,
             "threadId": thread_id,
-            "to": inbound.sender,
+            "to": to,
             "direction": "inbound",
             "parts": parts,
             "status": "delivered",
@@ -54,7 +59,7 @@ class Receive:
         }
         thread = {
             "accountId": account_id,
-            "to": inbound.sender,
+            "to": to,
             "lastMessageAt": inbound.at,
             "lastMessageText": shown_text(parts),
             "unreadCount": Increment(1),

@@ -18,6 +18,7 @@ from random import Random
 from typing import assert_never
 
 from worker import log
+from worker.domain.address import name_of_recipient
 from worker.domain.correlation import Correlation
 from worker.domain.message import MediaPart, OutboxMessage, Part
 from worker.domain.outcome import (
@@ -73,6 +74,7 @@ class OnePart:
 
     account_id: str
     to: str
+    """As the provider names the recipient."""
     part: Part
     correlation: Correlation
     media: ReadyMedia | None
@@ -189,7 +191,7 @@ async def _outcome_of(send_part: SendPart, one: OnePart) -> Outcome | MediaRefus
 def _one_part(message: OutboxMessage, index: int, limit: timedelta) -> OnePart:
     return OnePart(
         account_id=message.account_id,
-        to=message.to,
+        to=name_of_recipient(message.to),
         part=message.parts[index],
         correlation=Correlation.of(message, index),
         media=None,
