@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from emulator.providers.faults import Faults
-from tests.core.support import Calm, Meter, simulate
+from tests.core.support import START, Calm, Meter, simulate
 from worker.domain.message import OutboxMessage
 from worker.domain.outcome import DeliveryError, ErrorCode
 from worker.outbox.claim import Candidates
+from worker.outbox.enqueue import Enqueued, NewMessage
 from worker.outbox.trigger import lane_of
 from worker.settings import Settings
 from worker.store.gateway import Committed, Conflict
@@ -297,3 +298,29 @@ def test_what_has_come_only_by_a_clock_that_is_ahead_is_waited_for_at_a_small_co
         return meter.reads + meter.writes
 
     assert simulate(body, workers=1, draw_skew=lambda: timedelta(seconds=5)) < 40
+
+
+def test_a_message_whose_time_to_send_at_has_passed_does_not_overtake_the_queue() -> None:
+    """Neither what others wrote before it, nor what its own thread did."""
+
+    async def body(calm: Calm) -> None:
+        await calm.account(status="paused", pace={"perMinute": 40})
+        for number in range(12):
+            await calm.send(f"earlier-{number:03}", to=f"+49{number:03}")
+        await calm.send("same-thread-1", to="+4777")
+        await asyncio.sleep(5)
+        system = calm.world.client.system
+        late = NewMessage(
+            request_id="jumper-0001",
+            account_id="shop",
+            to="+4777",
+            parts=[{"type": "text", "text": "me first"}],
+            created_by="u",
+            send_at=START - timedelta(days=9000),
+        )
+        assert isinstance(await system.enqueue(late), Enqueued)
+        await system.resume("shop")
+        await calm.until(lambda: calm.statuses()["sent"] == 14)
+        assert calm.order_of_calls()[-2:] == ["same-thread-1", "jumper-0001"]
+
+    simulate(body, receipts=False)

@@ -172,6 +172,15 @@ async def test_another_body_under_the_same_request_id_is_refused_also_later(
     assert (await post(first)).status_code == 200, "the first call itself may still be repeated"
 
 
+@pytest.mark.parametrize("at", ["2000-01-01T00:00:00Z", "1970-01-01T00:00:00+00:00"])
+async def test_a_time_to_send_at_that_has_passed_means_now(instance: Service, at: str) -> None:
+    assert (await post(body(sendAt=at))).status_code == 201
+    stored = (await documents(instance))[paths.outbox("request-1")]
+    assert stored["nextAttemptAt"] == stored["createdAt"], "the server's time of the commit"
+    assert (await post(body(sendAt=at))).status_code == 200, "the same call again"
+    assert (await post(body())).status_code == 409, "another call"
+
+
 @pytest.mark.parametrize(
     "owner", [{"accountId": "stranger"}, {"runId": "rem-20260302T010000Z"}], ids=["another account", "a run"]
 )

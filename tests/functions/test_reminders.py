@@ -17,7 +17,8 @@ from tests.functions.calling import call, member, prepared
 from tests.functions.firebase import now, unsigned_token
 from tests.service.support import Service
 from worker.domain.reminder import ReminderStatus
-from worker.runs.api import MAX_BODY_BYTES
+from worker.domain.roles import MAY
+from worker.runs.api import ACTIONS, MAX_BODY_BYTES
 from worker.store import paths
 from worker.store.find import Find
 from worker.store.writes import update
@@ -315,9 +316,28 @@ async def test_a_viewer_looks_at_a_run_but_does_not_touch_it_and_a_stranger_find
     assert (await call("runs", "GET", path)).json()["status"] == "running"
 
 
+@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize(("uid", "role"), [("olga", "owner"), ("ann", "agent"), ("vic", "viewer")])
+async def test_each_role_may_ask_of_a_run_what_the_table_says(
+    instance: Service, run_id: str, action: str, uid: str, role: str
+) -> None:
+    """409 where the run does not take it now: who asked was allowed to."""
+    answer = await call("runs", "POST", f"/v1/runs/{run_id}:{action}", uid=uid)
+    assert (answer.status_code in (202, 409)) is (role in MAY[ACTIONS[action]])
+    stored = await instance.system.runs.run(run_id)
+    assert stored is not None
+    assert (stored.run.requested is not None) is (answer.status_code == 202)
+
+
+async def test_an_agent_does_not_cancel_a_run(instance: Service, run_id: str) -> None:
+    """The security rules let an agent cancel no message of a run."""
+    answer = await call("runs", "POST", f"/v1/runs/{run_id}:cancel", uid="ann")
+    assert (answer.status_code, answer.json()["error"][-17:]) == (403, "it takes an owner")
+
+
 async def test_a_run_is_paused_resumed_and_cancelled(instance: Service, run_id: str) -> None:
     async def told(action: str) -> httpx.Response:
-        answer = await call("runs", "POST", f"/v1/runs/{run_id}:{action}")
+        answer = await call("runs", "POST", f"/v1/runs/{run_id}:{action}", uid="olga")
         await instance.post("/tasks/lane", {"kind": "run", "key": run_id})
         return answer
 
@@ -343,7 +363,7 @@ async def test_a_run_is_paused_resumed_and_cancelled(instance: Service, run_id: 
 async def test_counts_of_a_run_whose_documents_have_expired_are_those_of_its_end(
     instance: Service, run_id: str
 ) -> None:
-    await call("runs", "POST", f"/v1/runs/{run_id}:cancel")
+    await call("runs", "POST", f"/v1/runs/{run_id}:cancel", uid="olga")
     await instance.post("/tasks/lane", {"kind": "run", "key": run_id})
     before = (await call("runs", "GET", f"/v1/runs/{run_id}")).json()
     for snapshot in await instance.system.gateway.find(Find(collection=paths.OUTBOX)):

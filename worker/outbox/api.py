@@ -1,7 +1,8 @@
 """`POST /v1/messages`: the outbox for apps that have no Firestore SDK, and so no batch of their own.
 
-The body is `{requestId, accountId, to, parts, sendAt?, sendBy?}`, times as RFC 3339 with an offset. What the security
-rules say to clients is said here too: only an owner or an agent of the account sends, in their own name.
+The body is `{requestId, accountId, to, parts, sendAt?, sendBy?}`, times as RFC 3339 with an offset. Roles are those of
+the security rules: only an owner or an agent of the account sends, in their own name. A `sendAt` that has passed means
+now.
 
 A call may be repeated with the same body as often as its answer gets lost: the first is 201, the others 200 with the
 same result, and the message exists once. The same requestId with anything else in the body is 409.
@@ -21,13 +22,14 @@ from typing import Any, assert_never
 
 from worker.auth import User
 from worker.clock import Clock
+from worker.domain.roles import Action
 from worker.domain.schedule import LONGEST_AHEAD
 from worker.errors import StoreUnavailable, Unwritable
 from worker.outbox.calling import (
     Answer,
     BadBody,
     NotAllowed,
-    allow_sending,
+    allow,
     fields_of,
     parts_of,
     refusal,
@@ -53,7 +55,7 @@ class MessagesApi:
     async def post(self, user: User, body: bytes) -> Answer:
         try:
             fields = fields_of(body, required=REQUIRED, optional=TIMES)
-            await allow_sending(self._gateway, user, fields["accountId"])
+            await allow(self._gateway, user, fields["accountId"], Action.SEND)
             return await self._store(self._message(fields, user))
         except BadBody as error:
             return refusal(400, str(error))

@@ -1,7 +1,7 @@
 """What every call of an app has in common: who calls, whether they may, JSON that is read with suspicion, an answer.
 
-What the security rules say to clients is said here too: an owner or an agent of an account sends, in their own name; a
-viewer looks. An account that does not exist is answered like one of others: nobody learns which there are.
+Members may do here what the security rules allow to their clients (worker/domain/roles.py). An account that does not
+exist is answered like one that the caller is no member of, so that a stranger does not learn which there are.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from typing import Any, assert_never
 
 from worker.auth import CannotTell, Unauthenticated, User, UserCheck
 from worker.domain.message import MediaPart, TemplatePart, TextPart
+from worker.domain.roles import Action, may, takes
 from worker.store import paths
 from worker.store.gateway import Gateway
 
 MAX_NAME_BYTES = 1_500
-MAY_SEND = frozenset({"owner", "agent"})
-MAY_LOOK = MAY_SEND | {"viewer"}
 
 _PART_FIELDS = {
     "text": frozenset(TextPart.model_fields),
@@ -65,20 +64,24 @@ async def signed_in(users: UserCheck, authorization: str | None) -> User | Answe
             assert_never(user)
 
 
-async def role_of(gateway: Gateway, user: User, account_id: str) -> str | None:
-    """None: not a member. What it says may be anything."""
+async def role_of(gateway: Gateway, user: User, account_id: str) -> object:
+    """What the member document says, which may be anything. None: not a member."""
     if not can_be_a_name(user.uid):
         return None
     member = await gateway.get(f"{paths.account(account_id)}/members/{user.uid}")
-    return None if member is None else str(member.data.get("role"))
+    return None if member is None else member.data.get("role", "")
 
 
-async def allow_sending(gateway: Gateway, user: User, account_id: str) -> None:
+async def allow(gateway: Gateway, user: User, account_id: str, action: Action) -> None:
     role = await role_of(gateway, user, account_id)
     if role is None:
         raise NotAllowed("you are not a member of this account")
-    if role not in MAY_SEND:
-        raise NotAllowed("your role in this account does not allow sending; it takes an owner or an agent")
+    require(role, action)
+
+
+def require(role: object, action: Action) -> None:
+    if not may(role, action):
+        raise NotAllowed(f"your role in this account does not allow this; it takes {takes(action)}")
 
 
 # --- what

@@ -1,7 +1,8 @@
 """The client's batch, from here: thread, message and outbox document in one commit, once for one requestId.
 
-A second call with the same requestId writes nothing. Whether it asks for the same is told by what never changes in the
-stored document; the worker moves `nextAttemptAt`, so a time that was asked for is kept beside it, as `sendAt`.
+A second call with the same requestId writes nothing. Whether it asks for the same follows from what never changes in
+the stored document; the worker moves `nextAttemptAt`, so the time that the caller asked for is kept beside it, as
+`sendAt`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from worker.domain.message import OutboxStatus, shown_text, thread_id_of
 from worker.domain.validation import InvalidMessage, parse_message
 from worker.store import paths
 from worker.store.gateway import Conflict, Gateway
-from worker.store.writes import SERVER_TIME, WriteOp, create, upsert
+from worker.store.writes import SERVER_TIME, ServerTime, WriteOp, create, upsert
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +28,7 @@ class NewMessage:
     parts: Sequence[Mapping[str, Any]]
     created_by: str
     send_at: datetime | None = None
-    """None: now."""
+    """As the caller asked. None, and a time that has passed: now."""
     send_by: datetime | None = None
 
     @property
@@ -65,7 +66,7 @@ class Enqueue:
         wrong = self._fault(new)
         if wrong is not None:
             return Refused(wrong)
-        result = await self._gateway.commit(_with_time_asked_for(new, batch(new)))
+        result = await self._gateway.commit(_with_time_asked_for(new, batch(new, due_at(new.send_at, self._clock()))))
         if not isinstance(result, Conflict):
             return Enqueued(OutboxStatus.QUEUED.value, is_new=True, send_at=new.send_at, send_by=new.send_by)
         return await self._existing(new)
@@ -95,15 +96,21 @@ class Enqueue:
         return parsed.sentence if isinstance(parsed, InvalidMessage) else None
 
 
-def batch(new: NewMessage) -> list[WriteOp]:
-    """The three documents of the contract."""
+def due_at(send_at: datetime | None, now: datetime) -> datetime | ServerTime:
+    """When the message is due. A time that has passed means now, by the server's clock: a lane goes by this time, and
+    one in the past would overtake what was written before, in its own thread as well."""
+    return SERVER_TIME if send_at is None or send_at <= now else send_at
+
+
+def batch(new: NewMessage, due: datetime | ServerTime | None = None) -> list[WriteOp]:
+    """The three documents of the contract. `due` is when it may be sent; None: at `send_at`, whatever the time is."""
     identity = _identity(new)
     outbox: dict[str, Any] = {
         **identity,
         "status": OutboxStatus.QUEUED.value,
         "createdAt": SERVER_TIME,
         "createdBy": new.created_by,
-        "nextAttemptAt": new.send_at or SERVER_TIME,
+        "nextAttemptAt": due or new.send_at or SERVER_TIME,
         "attempts": 0,
     }
     if new.send_by is not None:

@@ -5,7 +5,8 @@ times as RFC 3339 with an offset. A call may be repeated with the same body as o
 is 201, the others 200, and the reminder exists once. The same reminderId with anything else in the body is 409.
 
     400  the body is at fault; `error` says where         401  no Firebase ID token, or none that we believe
-    403  not a member of the account, or a viewer; no such run, or not one of yours: which of both is nobody's business
+    403  not a member of the account, or the role does not allow it: pause, resume and cancel take an owner, the rest
+         an owner or an agent. No such run, or one of another account: the answer is the same
     409  the reminderId belongs to another reminder; or the run does not take this command now, and `error` says why
     408  the body came too slowly                         413  too large
     503  Firestore, Google's certificates, or too many large bodies at once: try again
@@ -21,19 +22,19 @@ from datetime import UTC, datetime
 from typing import Any, assert_never
 
 from worker.auth import User
+from worker.domain.roles import Action, may
 from worker.domain.run import Command
 from worker.errors import StoreUnavailable, Unwritable
 from worker.outbox.calling import (
-    MAY_LOOK,
-    MAY_SEND,
     Answer,
     BadBody,
     NotAllowed,
-    allow_sending,
+    allow,
     can_be_a_name,
     fields_of,
     parts_of,
     refusal,
+    require,
     role_of,
     time_of,
 )
@@ -50,7 +51,11 @@ MAX_BODY_BYTES = 8 * 1024 * 1024
 REQUIRED = ("reminderId", "accountId", "targets", "parts", "timezone", "schedule")
 OPTIONAL = ("window", "onWindowEnd", "missed")
 RETRY_FAILED = "retry-failed"
-ACTIONS = (*(command.value for command in Command), RETRY_FAILED)
+ACTIONS: Mapping[str, Action] = {
+    **{command.value: Action.STEER_RUN for command in Command},
+    RETRY_FAILED: Action.REMIND,
+}
+"""What a run can be asked for, and what a member must be allowed to do for it."""
 _TIMES = ("at", "start")
 
 
@@ -62,7 +67,7 @@ class RemindersApi:
     async def post(self, user: User, body: bytes) -> Answer:
         try:
             fields = fields_of(body, required=REQUIRED, optional=OPTIONAL)
-            await allow_sending(self.gateway, user, fields["accountId"])
+            await allow(self.gateway, user, fields["accountId"], Action.REMIND)
             return _added(await self.remind(_reminder(fields, user)), str(fields["reminderId"]))
         except BadBody as error:
             return refusal(400, str(error))
@@ -135,9 +140,10 @@ class RunsApi:
             stored, role = await self._run(user, run_id)
             if stored is None:
                 return _no_such_run()
-            if role not in MAY_SEND:
-                return refusal(403, "your role in this account does not allow this; it takes an owner or an agent")
+            require(role, ACTIONS[action])
             return _taken(await self._ask(run_id, action))
+        except NotAllowed as error:
+            return refusal(403, str(error))
         except StoreUnavailable:
             return refusal(503, "the run could not be told at the moment; try again")
 
@@ -146,13 +152,14 @@ class RunsApi:
             return await self.control.retry_failed(run_id)
         return await self.control.ask(run_id, Command(action))
 
-    async def _run(self, user: User, run_id: str) -> tuple[StoredRun | None, str | None]:
-        """None also if it is none of theirs: nobody learns which there are."""
+    async def _run(self, user: User, run_id: str) -> tuple[StoredRun | None, object]:
+        """The run and the caller's role. None, too, for a run of an account that the caller may not read: a stranger
+        does not learn which runs there are."""
         stored = await self.runs.run(run_id) if can_be_a_name(run_id) else None
         if stored is None:
             return None, None
         role = await role_of(self.gateway, user, stored.run.account_id)
-        return (stored, role) if role in MAY_LOOK else (None, None)
+        return (stored, role) if may(role, Action.READ) else (None, None)
 
 
 def _taken(result: Taken | NotTaken) -> Answer:
