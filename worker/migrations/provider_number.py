@@ -20,10 +20,11 @@ def forward(document: Document) -> Decision:
         return Keep()
     provider = document.fields.get("provider")
     if provider == whatsapp_cloud.NAME:
-        number = _number(document)
+        number = whatsapp_cloud.number_in(document.id, document.credentials)
         return Change({FIELD: number}) if number else _missing(whatsapp_cloud.NUMBER)
     if provider == waha.NAME:
-        return Change({FIELD: _session(document)}) if document.credentials.names else _missing(waha.SESSION)
+        session = waha.session_in(document.id, document.credentials)
+        return Change({FIELD: session}) if document.credentials.names else _missing(waha.SESSION)
     return Keep()  # events of the other providers name the account itself
 
 
@@ -33,16 +34,6 @@ def back(document: Document) -> Decision:
     without = {name: value for name, value in document.fields.items() if name != FIELD}
     added = forward(Document(path=document.path, fields=without, credentials=document.credentials))
     return Change({FIELD: DELETE}) if isinstance(added, Change) and added.fields[FIELD] == stored else Keep()
-
-
-def _number(document: Document) -> str:
-    given = (document.credentials.get(whatsapp_cloud.NUMBER) or "").strip()
-    return given.replace(whatsapp_cloud.OWN_ID, document.id)
-
-
-def _session(document: Document) -> str:
-    given = document.credentials.get(waha.SESSION) or waha.DEFAULT_SESSION
-    return given.replace(waha.ACCOUNT_ID, document.id)
 
 
 def _missing(secret: str) -> Undecided:
