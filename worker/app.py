@@ -1,7 +1,7 @@
 """The Cloud Run service: Cloud Tasks and Cloud Scheduler call it; what they ask for is done in `System`.
 
-Answers to Cloud Tasks: 200 means done, or in somebody else's hands; 503 means try again, here or at another worker; a
-body that no retry can mend is logged and answered 200.
+Answers to Cloud Tasks: 200 means done, or handed on; 503 means try again, here or at another worker; a body that no
+retry can repair is logged and answered 200.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from starlette.routing import Route
 from worker import log, metrics
 from worker.auth import Allowed, CallerCheck, Forbidden, Unauthenticated
 from worker.bodies import Bodies, NotRead, has_body
-from worker.errors import StoreUnavailable
+from worker.errors import Unavailable
 from worker.lane.engine import NotHeld
 from worker.outbox.late_receipts import BadBatch, parse_batch
 from worker.runs.fire import RUN
@@ -36,6 +36,10 @@ RETRY_COUNT = "x-cloudtasks-taskretrycount"
 
 class BadTask(ValueError):
     """A body that retrying cannot mend."""
+
+
+class SweepFailed(Unavailable):
+    """Some steps of a sweep failed. The caller learns it by a 503: Cloud Scheduler counts and shows those."""
 
 
 class Stopping(Exception):
@@ -123,8 +127,8 @@ def sweeping(system: System, callers: CallerCheck, bodies: Bodies) -> Callable[[
 
     async def sweep(body: dict[str, Any], is_retry: bool) -> dict[str, Any]:
         swept = await system.sweep.run()
-        metrics.sweep_find("lane", swept.lanes)
-        metrics.sweep_find("account", swept.accounts)
+        if swept.failed:
+            raise SweepFailed(f"steps of the sweep failed: {', '.join(swept.failed)}; the log has each error")
         return {"lanes": swept.lanes, "accounts": swept.accounts}
 
     return _task(callers, bodies, sweep)
@@ -149,7 +153,7 @@ def _task(callers: CallerCheck, bodies: Bodies, work: Work) -> Callable[[Request
         except BadTask as error:
             log.bad_task(str(error))
             return refused(request, {"dropped": str(error)}, 200)
-        except StoreUnavailable as error:
+        except Unavailable as error:
             return JSONResponse({"error": str(error)}, status_code=503)
         except Stopping:
             return JSONResponse({"error": "this worker is stopping"}, status_code=503)

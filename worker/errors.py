@@ -1,7 +1,9 @@
 """The errors that cross module borders.
 
 OutboxError
-  StoreUnavailable    Firestore did not answer, or not in time; whether a commit was applied is not known
+  Unavailable         a service that we depend on cannot be used now; the same work can succeed later
+    StoreUnavailable  Firestore did not answer, or not in time; whether a commit was applied is not known
+    TasksUnavailable  Cloud Tasks did not take a task, after several tries; the sweep finds the lane
   Unwritable          Firestore will never take this commit: a document would be too large, above all
   NotFound            a document that was named does not exist
 """
@@ -13,8 +15,16 @@ class OutboxError(Exception):
     """Anything this package raises on purpose."""
 
 
-class StoreUnavailable(OutboxError):
+class Unavailable(OutboxError):
+    """A service that we depend on cannot be used now. The same work can succeed later."""
+
+
+class StoreUnavailable(Unavailable):
     """Firestore did not answer. A commit may or may not have been applied; whoever asked must look."""
+
+
+class TasksUnavailable(Unavailable):
+    """Cloud Tasks did not take a task, after several tries. A task is a hint: the sweep finds what it was for."""
 
 
 class Unwritable(OutboxError):

@@ -291,6 +291,16 @@ def sweep_found(lanes: int, accounts: int) -> None:
     _line(level, "sweep_found", "the sweep woke what was dropped", None, lanes=lanes, accounts=accounts)
 
 
+def sweep_failed(step: str, error: BaseException) -> None:
+    message = "a step of the sweep failed; the next sweep repeats it"
+    _line(logging.ERROR, "sweep_failed", message, None, error, step=step)
+
+
+def pull_failed(step: str, error: BaseException) -> None:
+    message = "a step of a pulling worker failed; the worker continues"
+    _line(logging.ERROR, "pull_failed", message, None, error, step=lane_shown(step))
+
+
 def bad_task(reason: str, account_id: str | None = None) -> None:
     message = "a task that no retry can repair was dropped"
     _line(logging.ERROR, "bad_task", message, account_id, reason=masked(reason))

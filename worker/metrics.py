@@ -46,6 +46,7 @@ _attempts = _Counter("outbox_attempts", "Attempts that ended, by what became of 
 _throttles = _Counter("outbox_throttles", "Throttles by provider, by scope", "scope")
 _leases_lost = _Counter("outbox_leases_lost", "Lanes lost to another holder")
 _sweep_finds = _Counter("outbox_sweep_finds", "What the sweep had to wake, by kind", "kind")
+_sweep_failures = _Counter("outbox_sweep_failures", "Errors in the sweep, by step", "step")
 _firestore = _Counter("outbox_firestore_operations", "Documents read and written, as they are billed", "kind")
 _receipts = _Counter("outbox_receipts", "Receipts, by what became of them", "changed")
 _webhook_events = _Counter("outbox_webhook_events", "What else webhooks told, by kind", "kind")
@@ -96,6 +97,10 @@ def lease_lost() -> None:
 def sweep_find(kind: str, count: int) -> None:
     if count:
         _sweep_finds.add(count, kind)
+
+
+def sweep_failure(step: str) -> None:
+    _sweep_failures.add(1, step)
 
 
 def firestore(kind: str, count: int) -> None:

@@ -13,14 +13,14 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from random import SystemRandom
 
-from worker import metrics
+from worker import log
 from worker.auth import GOOGLE_CERTS, CallerCheck
 from worker.clock import system_clock
 from worker.domain.lane import LaneState, overdue
-from worker.errors import OutboxError, StoreUnavailable
+from worker.errors import OutboxError, Unavailable
 from worker.lane.engine import NotHeld
 from worker.providers.credentials import credentials_from
 from worker.providers.interakt import DEFAULT_URL as INTERAKT_URL
@@ -35,6 +35,8 @@ from worker.wiring import System, assemble, firestore_client, media_desk, shelf_
 
 STOP_WITHIN_SECONDS = 9.0
 RECONNECT_SECONDS = 1.0
+MOST_LANES = 300
+"""Overdue lanes that a pulling worker starts after each of its sweeps."""
 
 
 @asynccontextmanager
@@ -171,7 +173,7 @@ async def pull(system: System, stop: asyncio.Event) -> None:
             start(ref)
 
     async def run(ref: LaneRef) -> None:
-        """And again when its time comes: a lane that is held, or due later, sends no word when it can be had."""
+        """And again when its time comes: the listener does not show when a lane that is held, or due later, is free."""
         at: datetime | None = system.clock()
         while at is not None and not stop.is_set():
             if await _came_first(stop, (at - system.clock()).total_seconds()):
@@ -179,8 +181,11 @@ async def pull(system: System, stop: asyncio.Event) -> None:
             try:
                 ran = await system.engine.run(ref)
                 at = ran.until if isinstance(ran, NotHeld) else await next_due(ref)
-            except StoreUnavailable:
+            except Unavailable:
                 return  # the sweep finds it
+            except Exception as error:  # noqa: BLE001 - one lane's error is no other lane's
+                log.pull_failed(str(ref), error)
+                return
 
     async def next_due(ref: LaneRef) -> datetime | None:
         lane = (await system.lanes.read(ref)).lane
@@ -192,21 +197,26 @@ async def pull(system: System, stop: asyncio.Event) -> None:
                 async for found in system.lanes.ready():
                     for ref, _ in sorted(found, key=lambda item: (item[1].ready_at or system.clock(), str(item[0]))):
                         start(ref)
-            except StoreUnavailable:
-                await asyncio.sleep(RECONNECT_SECONDS)
+            except Unavailable:
+                pass  # it breaks from time to time, and is made again
+            except Exception as error:  # noqa: BLE001 - without a listener the worker sees new work once a minute only
+                log.pull_failed("follow", error)
+            await asyncio.sleep(RECONNECT_SECONDS)
+
+    async def start_overdue() -> None:
+        now = system.clock()
+        for ref, lane in await system.lanes.overdue(now, MOST_LANES):
+            if overdue(lane, now, timedelta(0)):
+                start(ref)
 
     async def sweep() -> None:
+        """Once a minute for as long as the worker runs, whatever the last one met."""
         while True:
-            try:
-                swept = await system.sweep.run()
-                metrics.sweep_find("lane", swept.lanes)
-                metrics.sweep_find("account", swept.accounts)
-                now = system.clock()
-                for ref, lane in await system.lanes.overdue(now, 300):
-                    if overdue(lane, now, now - now):
-                        start(ref)
-            except StoreUnavailable:
-                pass
+            for step in (system.sweep.run, start_overdue):
+                try:
+                    await step()
+                except Exception as error:  # noqa: BLE001 - the next sweep is worth trying
+                    log.pull_failed("sweep", error)
             await asyncio.sleep(system.settings.sweep_seconds)
 
     following, sweeping = asyncio.create_task(follow()), asyncio.create_task(sweep())

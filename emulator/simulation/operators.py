@@ -18,7 +18,7 @@ from google.api_core.exceptions import GoogleAPICallError
 
 from emulator.simulation.processes import ProcessDied
 from emulator.simulation.world import World
-from worker.errors import StoreUnavailable
+from worker.errors import Unavailable
 from worker.outbox.settle import SettledAs
 from worker.wiring import System
 
@@ -69,7 +69,7 @@ class Operators:
         self._world.truth.note(f"{machine.process.name}: {act.verb} {on}")
         if act.dies_after is not None:
             machine.process.after_steps(act.dies_after, lambda: self._world.kill(machine))
-        with suppress(ProcessDied, StoreUnavailable, GoogleAPICallError):
+        with suppress(ProcessDied, Unavailable, GoogleAPICallError):
             await machine.process.serve(self._carry_out(act.verb, on, machine.system))
 
     async def _carry_out(self, verb: str, on: str, system: System) -> None:

@@ -39,7 +39,7 @@ from emulator.virtual_time import VirtualClock, VirtualTimeLoop
 from worker.domain.hold_room import ROOM_BYTES
 from worker.domain.message import OutboxMessage
 from worker.domain.outcome import Outcome, Sent
-from worker.errors import StoreUnavailable
+from worker.errors import Unavailable
 from worker.inbound.debounce import OnConversation, nobody_listens
 from worker.lane.engine import NotHeld
 from worker.media.shelf import Shelf
@@ -233,7 +233,7 @@ class World:
         machine = self._any(self.workers)
         try:
             await machine.process.serve(_swept(machine.system))
-        except (ProcessDied, StoreUnavailable, GoogleAPICallError):
+        except (ProcessDied, Unavailable, GoogleAPICallError):
             return  # the next one is a minute away
 
 
@@ -245,7 +245,7 @@ async def _run_lane(system: System, ref: LaneRef, is_retry: bool) -> Answered:
             return Answered(503)
         if isinstance(ran, NotHeld) and is_retry and ran.until is not None:
             await system.waker.enqueue(ref, ran.until)
-    except StoreUnavailable:
+    except Unavailable:
         return Answered(503)
     return Answered(200)
 
@@ -253,7 +253,7 @@ async def _run_lane(system: System, ref: LaneRef, is_retry: bool) -> Answered:
 async def _late(system: System, body: dict[str, Any]) -> Answered:
     try:
         await system.late_receipts.run(parse_batch(body))
-    except StoreUnavailable:
+    except Unavailable:
         return Answered(503)
     return Answered(200)
 

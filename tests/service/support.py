@@ -122,8 +122,12 @@ class RecordedTasks:
     """What Cloud Tasks was asked for; it never calls back."""
 
     asked: list[tuple[str, dict[str, Any], datetime]] = field(default_factory=list)
+    failure: Exception | None = None
+    """Raised instead, if there is one."""
 
     async def enqueue(self, path: str, body: dict[str, Any], at: datetime) -> None:
+        if self.failure is not None:
+            raise self.failure
         self.asked.append((path, body, at))
 
 
@@ -160,6 +164,17 @@ class Service:
             request_id=request_id, account_id=account_id, to="+491701", parts=parts, created_by="u", send_at=at
         )
         assert isinstance(await self.system.enqueue(new), Enqueued)
+
+    async def forget(self, request_id: str, account_id: str = "shop") -> None:
+        """A message that was due a minute ago and whose event was lost."""
+        await self.send(request_id, account_id)
+        fields = {"nextAttemptAt": now() - timedelta(minutes=1)}
+        await self.system.gateway.commit([upsert(paths.outbox(request_id), fields)])
+
+    async def poison_lane(self) -> None:
+        """A lane that is due for a takeover, in a document that no version of the worker wrote."""
+        fields = {"state": "running", "owner": "w", "fence": 1, "leaseUntil": now() - timedelta(minutes=1), "holds": 5}
+        await self.system.gateway.commit([upsert(paths.lane("outbox", "poison"), fields)])
 
     async def post(self, path: str, body: Any = None, **headers: str) -> httpx.Response:
         content = body if isinstance(body, bytes) else json.dumps({} if body is None else body).encode()

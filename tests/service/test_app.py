@@ -15,6 +15,7 @@ from tests.patience import PATIENCE_SECONDS
 from tests.service import support
 from tests.service.support import Certificates, Service, now
 from worker.domain.lane import Lane, acquire, wake
+from worker.errors import TasksUnavailable
 from worker.outbox.trigger import lane_of
 
 LANE = {"kind": "outbox", "key": "shop"}
@@ -61,6 +62,37 @@ async def test_a_sweep_wakes_what_was_dropped(service: Service) -> None:
     await service.send("request-1", at=now() - timedelta(minutes=1))
     answer = await service.post("/tasks/sweep")
     assert (answer.status_code, answer.json()) == (200, {"lanes": 0, "accounts": 1})
+    assert [(path, body) for path, body, _ in service.tasks.asked] == [("/tasks/lane", LANE)]
+
+
+async def test_a_step_of_the_sweep_that_fails_keeps_no_other_from_its_work(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    await service.account()
+    await service.poison_lane()
+    await service.forget("request-1")
+    answer = await service.post("/tasks/sweep")
+    assert answer.status_code == 503
+    assert answer.json() == {"error": "steps of the sweep failed: lanes; the log has each error"}
+    assert [(path, body) for path, body, _ in service.tasks.asked] == [("/tasks/lane", LANE)]
+    lines = [getattr(record, "fields", {}) for record in caplog.records]
+    assert [line["step"] for line in lines if line.get("action") == "sweep_failed"] == ["lanes"]
+
+
+async def test_while_cloud_tasks_is_down_a_sweep_answers_so_and_the_next_one_does_its_work(service: Service) -> None:
+    await service.account()
+    await service.forget("request-1")
+    service.tasks.failure = TasksUnavailable("it is down")
+    answer = await service.post("/tasks/sweep")
+    assert (answer.status_code, "accounts" in answer.json()["error"]) == (503, True)
+    service.tasks.failure = None
+    lane = lane_of("shop")
+    stored = await service.system.lanes.read(lane)  # woken, and no task was made for it
+    assert stored.lane.ready_at is not None
+    late = replace(stored.lane, ready_at=now() - timedelta(minutes=1), due_at=now() - timedelta(minutes=1))
+    assert await service.system.lanes.write(lane, late, stored) is not None
+    answer = await service.post("/tasks/sweep")
+    assert (answer.status_code, answer.json()) == (200, {"lanes": 1, "accounts": 0})
     assert [(path, body) for path, body, _ in service.tasks.asked] == [("/tasks/lane", LANE)]
 
 

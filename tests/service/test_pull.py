@@ -144,3 +144,14 @@ async def test_it_listens_again_when_the_listener_broke(service: Service, monkey
         await service.system.waker.wake(lane_of("shop"))
         await until(lambda: service.called == ["request-1"])
         assert not task.done()
+
+
+async def test_the_sweep_of_a_worker_that_pulls_goes_on_after_any_error(served: Certificates) -> None:
+    async with support.service(served, sweep_seconds=0.05) as service:
+        await service.account()
+        await service.poison_lane()
+        async with pulling(service) as task:
+            for n in range(3):  # each is found by a later sweep than the one before
+                await service.forget(f"request-{n}")
+                await until(lambda n=n: f"request-{n}" in service.called)  # type: ignore[misc]  # a default binds it
+            assert not task.done()

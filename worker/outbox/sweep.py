@@ -1,44 +1,57 @@
-"""The sweep, once a minute for the whole system: whatever was dropped is picked up.
+"""The sweep, once a minute for the whole system: what was dropped is picked up.
 
-It finds lanes whose time has passed (a lease that ended, a task that was lost), accounts with messages due that no lane
-is going to look at (an event that was lost), and claims that outlived their lease; it wakes their lanes. What they need
-is done by the lane's holder, under its lease.
+It finds lanes whose time has passed (an expired lease, a lost task), accounts with due messages that no lane is going
+to look at (a lost event), and claims that outlived their lease; it wakes their lanes. The lane's holder then does the
+work, under its lease.
 
-One thing it does itself: a message whose author cancelled it is ended, also if its lane would come to it in a hundred
-days only. That needs no lease, since nothing is sent.
+The sweep itself ends messages whose author cancelled them, also if the lane would reach them in a hundred days only.
+That needs no lease, since nothing is sent.
+
+Each step stands alone, and so does each document in it: an error is logged and counted, and the sweep goes on with the
+next. Only if Firestore or Cloud Tasks cannot be used does a step end early, since the rest of it would fail as well.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import assert_never
+from typing import TypeVar, assert_never
 
-from worker import log
+from worker import log, metrics
 from worker.clock import Clock
 from worker.domain.account import Account, Closed, sending
 from worker.domain.claim import Cancel, Defer, Refuse, Skip, ending_of
 from worker.domain.lane import LaneState, due_time, overdue
+from worker.errors import Unavailable
 from worker.lane.waking import Waker
 from worker.outbox.refuse import refuse
 from worker.outbox.trigger import lane_of
 from worker.store.accounts import AccountStore
-from worker.store.lanes import LaneStore
+from worker.store.lanes import LaneRef, LaneStore
 from worker.store.messages import MessageStore
+from worker.store.outbox_document import Stored
+
+T = TypeVar("T")
 
 GRACE = timedelta(seconds=10)
 """How late something must be before the sweep takes it for dropped."""
 PATIENCE = timedelta(minutes=3)
 """A lane that is due within this is left to its own task: it waits for a retry, a receipt or its pace."""
 MOST_LANES = 300
+AT_ONCE = 16
+"""Documents worked on at the same time: a sweep of many accounts ends within its minute, and loads no one else."""
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
     lanes: int
-    """Lanes that nobody came for."""
+    """Lanes that no worker came for."""
     accounts: int
     """Accounts with due messages that no lane knew of."""
+    failed: tuple[str, ...] = ()
+    """Steps in which something failed. The next sweep repeats them."""
 
 
 class Sweep:
@@ -52,57 +65,105 @@ class Sweep:
         self._clock = clock
 
     async def run(self) -> Swept:
+        """Never raises, except when cancelled."""
         now = self._clock()
-        await self._cancel(now)
-        lanes = await self._dropped_lanes(now) + await self._abandoned_claims(now)
-        swept = Swept(lanes, await self._forgotten_accounts(now))
+        cancels = await _step("cancels", self._messages.cancel_requested, lambda found: self._cancel(found, now))
+        lanes = await _step("lanes", lambda: self._dropped_lanes(now), lambda ref: self._enqueue(ref, now))
+        claims = await _step("claims", lambda: self._abandoned(now), lambda name: self._settle_abandoned(name, now))
+        accounts = await _step("accounts", lambda: self._due_accounts(now), lambda name: self._remember(name, now))
+        swept = Swept(
+            lanes.done + claims.done,
+            accounts.done,
+            tuple(step.name for step in (cancels, lanes, claims, accounts) if step.has_failed),
+        )
         log.sweep_found(swept.lanes, swept.accounts)
+        metrics.sweep_find("lane", swept.lanes)
+        metrics.sweep_find("account", swept.accounts)
         return swept
 
-    async def _cancel(self, now: datetime) -> None:
-        for stored in await self._messages.cancel_requested():
-            ending = ending_of(stored.message, now)
-            match ending:
-                case Cancel(message=message) | Skip(message=message) | Defer(message=message):
-                    await self._messages.end(stored, message)
-                case Refuse(error=error):
-                    await refuse(self._messages, stored, error)
-                case None:
-                    pass
-                case _:
-                    assert_never(ending)
+    async def _cancel(self, stored: Stored, now: datetime) -> bool:
+        ending = ending_of(stored.message, now)
+        match ending:
+            case Cancel(message=message) | Skip(message=message) | Defer(message=message):
+                await self._messages.end(stored, message)
+            case Refuse(error=error):
+                await refuse(self._messages, stored, error)
+            case None:
+                return False
+            case _:
+                assert_never(ending)
+        return True
 
-    async def _dropped_lanes(self, now: datetime) -> int:
-        late = [ref for ref, lane in await self._lanes.overdue(now - GRACE, MOST_LANES) if overdue(lane, now, GRACE)]
-        for ref in late:
-            await self._waker.enqueue(ref, now)
-        return len(late)
+    async def _dropped_lanes(self, now: datetime) -> list[LaneRef]:
+        return [ref for ref, lane in await self._lanes.overdue(now - GRACE, MOST_LANES) if overdue(lane, now, GRACE)]
 
-    async def _abandoned_claims(self, now: datetime) -> int:
-        """Claims that came late, when their lane was in other hands: no lease of a lane tells of them."""
-        found = 0
-        for account_id in sorted(await self._messages.accounts_with_abandoned(now - GRACE)):
-            lease = (await self._lanes.read(lane_of(account_id))).lane.lease
-            if lease is None or lease.alive(now):  # otherwise a takeover is due, and was just seen to
-                await self._waker.wake(lane_of(account_id))
-                found += 1
-        return found
+    async def _enqueue(self, ref: LaneRef, now: datetime) -> bool:
+        await self._waker.enqueue(ref, now)
+        return True
 
-    async def _forgotten_accounts(self, now: datetime) -> int:
-        found = 0
+    async def _abandoned(self, now: datetime) -> list[str]:
+        """Accounts with claims that arrived late, after their lane had changed hands: no lane's lease shows them."""
+        return sorted(await self._messages.accounts_with_abandoned(now - GRACE))
+
+    async def _settle_abandoned(self, account_id: str, now: datetime) -> bool:
+        lease = (await self._lanes.read(lane_of(account_id))).lane.lease
+        if lease is not None and not lease.alive(now):
+            return False  # a takeover is due, and the step before enqueued it
+        await self._waker.wake(lane_of(account_id))
+        return True
+
+    async def _due_accounts(self, now: datetime) -> list[str]:
+        found: list[str] = []
         account_id: str | None = ""
         while (account_id := await self._messages.next_account_due(now - GRACE, after=account_id or "")) is not None:
-            if await self._is_forgotten(account_id, now):
-                await self._waker.wake(lane_of(account_id))
-                found += 1
+            found.append(account_id)
         return found
+
+    async def _remember(self, account_id: str, now: datetime) -> bool:
+        if not await self._is_forgotten(account_id, now):
+            return False
+        await self._waker.wake(lane_of(account_id))
+        return True
 
     async def _is_forgotten(self, account_id: str, now: datetime) -> bool:
         lane = (await self._lanes.read(lane_of(account_id))).lane
         if lane.state is not LaneState.IDLE:
-            return False  # somebody is at it, or will be
+            return False  # a worker has it, or will
         due = due_time(lane, now)
         if (due is not None and due <= now + PATIENCE) or (lane.paused_until is not None and lane.paused_until > now):
             return False  # it waits, and knows for what
         account = await self._accounts.read(account_id)
         return isinstance(account, Account) and not isinstance(sending(account, now), Closed)
+
+
+# --- steps
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    name: str
+    done: int = 0
+    has_failed: bool = False
+
+
+async def _step(name: str, find: Callable[[], Awaitable[Iterable[T]]], work: Callable[[T], Awaitable[bool]]) -> _Step:
+    """Finds, and works on each that was found. Every error ends here, in the log and the metrics."""
+    done, failed = 0, False
+    try:
+        found = list(await find())
+        for first in range(0, len(found), AT_ONCE):
+            some = found[first : first + AT_ONCE]
+            for result in await asyncio.gather(*(work(one) for one in some), return_exceptions=True):
+                if isinstance(result, bool):
+                    done += result
+                elif isinstance(result, Unavailable) or not isinstance(result, Exception):
+                    raise result
+                else:
+                    failed = True
+                    log.sweep_failed(name, result)
+                    metrics.sweep_failure(name)
+    except Exception as error:  # noqa: BLE001 - whatever failed, the other steps are worth trying
+        failed = True
+        log.sweep_failed(name, error)
+        metrics.sweep_failure(name)
+    return _Step(name, done, failed)

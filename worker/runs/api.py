@@ -24,7 +24,7 @@ from typing import Any, assert_never
 from worker.auth import User
 from worker.domain.roles import Action, may
 from worker.domain.run import Command
-from worker.errors import StoreUnavailable, Unwritable
+from worker.errors import Unavailable, Unwritable
 from worker.outbox.calling import (
     Answer,
     BadBody,
@@ -75,7 +75,7 @@ class RemindersApi:
             return refusal(403, str(error))
         except Unwritable:
             return refusal(400, "the reminder is too large to be stored")
-        except StoreUnavailable:
+        except Unavailable:
             return refusal(503, "the reminder could not be stored at the moment; send the same body again")
 
 
@@ -131,7 +131,7 @@ class RunsApi:
         try:
             stored, _ = await self._run(user, run_id)
             return _no_such_run() if stored is None else Answer(200, as_json(await shown(self.summary, stored)))
-        except StoreUnavailable:
+        except Unavailable:
             return refusal(503, "the run could not be read at the moment; try again")
 
     async def post(self, user: User, run_id: str, action: str) -> Answer:
@@ -144,7 +144,7 @@ class RunsApi:
             return _taken(await self._ask(run_id, action))
         except NotAllowed as error:
             return refusal(403, str(error))
-        except StoreUnavailable:
+        except Unavailable:
             return refusal(503, "the run could not be told at the moment; try again")
 
     async def _ask(self, run_id: str, action: str) -> Taken | NotTaken:

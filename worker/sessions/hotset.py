@@ -16,7 +16,7 @@ from worker import log
 from worker.clock import Clock
 from worker.domain.hotset import Rules
 from worker.domain.session_wants import Hot, News, NotYet, Step, View, done, doubt, reported_up, want
-from worker.errors import StoreUnavailable
+from worker.errors import Unavailable
 from worker.lane.waking import Waker
 from worker.store.lanes import LaneRef
 from worker.store.sessions import SessionStore, StoredSession
@@ -56,12 +56,12 @@ class HotSet:
 
     async def done(self, account_id: str, provider: str, next_at: datetime | None) -> None:
         """Nothing of the account is in flight, and nothing will be before `next_at`."""
-        with suppress(StoreUnavailable):  # its use ends by itself
+        with suppress(Unavailable):  # its use ends by itself
             await self.change(account_id, lambda view: done(view, next_at), provider=provider)
 
     async def doubt(self, account_id: str, provider: str) -> None:
         """A send found the session not to be up."""
-        with suppress(StoreUnavailable):  # the next send finds the same
+        with suppress(Unavailable):  # the next send finds the same
             await self.change(account_id, doubt, provider=provider)
 
     # --- webhooks
