@@ -20,7 +20,7 @@ from worker import log, metrics
 from worker.auth import Allowed, CallerCheck, Forbidden, Unauthenticated
 from worker.bodies import Bodies, NotRead, has_body
 from worker.errors import Unavailable
-from worker.lane.engine import NotHeld
+from worker.lane.engine import Failed, NotHeld
 from worker.outbox.late_receipts import BadBatch, parse_batch
 from worker.runs.fire import RUN
 from worker.settings import Settings
@@ -64,6 +64,8 @@ def app(system: System, callers: CallerCheck, stop: asyncio.Event | None = None)
         if isinstance(ran, NotHeld) and is_retry and ran.until is not None:
             # The worker that had this task may have died with the lane in hand: look again when its lease ends.
             await system.waker.enqueue(ref, ran.until)
+        if isinstance(ran, Failed):
+            return {"held": True, "failed": True}  # handed on: a task comes for the next try
         return {"held": not isinstance(ran, NotHeld)}
 
     async def end_window(body: dict[str, Any], is_retry: bool) -> dict[str, Any]:

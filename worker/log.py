@@ -100,9 +100,13 @@ def lane_lost(lane: object, account_id: str | None, fence: int) -> None:
     _line(logging.WARNING, "lane_lost", message, account_id, lane=lane_shown(lane), fence=fence)
 
 
-def lane_failed(lane: object, account_id: str | None, error: BaseException) -> None:
-    message = "a lane's run failed; its lease will end by itself"
-    _line(logging.ERROR, "lane_failed", message, account_id, error, lane=lane_shown(lane))
+def lane_failed(
+    lane: object, account_id: str | None, error: BaseException, *, failures: int | None, retry_at: object
+) -> None:
+    """`failures` in a row; None: they could not be counted, and the lane's lease ends by itself."""
+    message = "a lane's handler failed; it is tried again later"
+    shown = lane_shown(lane)
+    _line(logging.ERROR, "lane_failed", message, account_id, error, lane=shown, failures=failures, retryAt=retry_at)
 
 
 def lane_crowded(lane: object, account_id: str | None, threads: int) -> None:

@@ -44,6 +44,7 @@ class _Counter:
 
 _attempts = _Counter("outbox_attempts", "Attempts that ended, by what became of them", "became")
 _throttles = _Counter("outbox_throttles", "Throttles by provider, by scope", "scope")
+_lane_failures = _Counter("outbox_lane_failures", "Turns whose handler raised an error, by kind of lane", "kind")
 _leases_lost = _Counter("outbox_leases_lost", "Lanes lost to another holder")
 _sweep_finds = _Counter("outbox_sweep_finds", "What the sweep had to wake, by kind", "kind")
 _sweep_failures = _Counter("outbox_sweep_failures", "Errors in the sweep, by step", "step")
@@ -88,6 +89,10 @@ def attempt(became: str) -> None:
 
 def throttle(scope: str) -> None:
     _throttles.add(1, scope)
+
+
+def lane_failure(kind: str) -> None:
+    _lane_failures.add(1, kind)
 
 
 def lease_lost() -> None:

@@ -21,7 +21,7 @@ from worker.auth import GOOGLE_CERTS, CallerCheck
 from worker.clock import system_clock
 from worker.domain.lane import LaneState, overdue
 from worker.errors import OutboxError, Unavailable
-from worker.lane.engine import NotHeld
+from worker.lane.engine import Failed, NotHeld
 from worker.providers.credentials import credentials_from
 from worker.providers.interakt import DEFAULT_URL as INTERAKT_URL
 from worker.providers.parts import PartJitter
@@ -180,7 +180,10 @@ async def pull(system: System, stop: asyncio.Event) -> None:
                 return
             try:
                 ran = await system.engine.run(ref)
-                at = ran.until if isinstance(ran, NotHeld) else await next_due(ref)
+                if isinstance(ran, NotHeld):
+                    at = ran.until
+                else:
+                    at = ran.retry_at if isinstance(ran, Failed) else await next_due(ref)
             except Unavailable:
                 return  # the sweep finds it
             except Exception as error:  # noqa: BLE001 - one lane's error is no other lane's

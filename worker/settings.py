@@ -56,6 +56,8 @@ class Settings(BaseModel):
     overlap_seconds: float = Field(default=10, ge=0)
     """How far each page of queued documents reaches back behind the page before it. Longer than any commit takes from
     its server timestamp until it is visible; `outbox audit` warns when the longest gap comes near it."""
+    lane_backoff_max_seconds: float = Field(default=900, gt=0)
+    """The longest wait before a lane whose handler keeps raising errors is tried again."""
     longest_hold_seconds: float = Field(default=540, gt=0)
     """A run ends by itself before the task that started it would be given up (10 minutes by default)."""
 

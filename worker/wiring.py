@@ -16,6 +16,7 @@ import grpc
 from google.cloud.firestore import AsyncClient
 
 from worker.clock import Clock
+from worker.domain.backoff import Backoff
 from worker.domain.hold_room import ROOM_BYTES
 from worker.domain.lane import Debounce
 from worker.domain.pacing import Cap
@@ -179,6 +180,8 @@ def assemble(
         quantum=timedelta(seconds=settings.quantum_seconds),
         longest=timedelta(seconds=settings.longest_hold_seconds),
         concurrency=settings.lane_concurrency,
+        backoff=Backoff(base=settings.lease, cap=timedelta(seconds=settings.lane_backoff_max_seconds)),
+        random=random,
     )
     free_thread = FreeThread(lanes, accounts, waker)
     receipts, receive = Receipts(messages, free_thread), Receive(gateway, waker)

@@ -107,6 +107,23 @@ def test_two_who_alternate_are_served_in_the_order_in_which_they_became_quiet() 
     assert all(end <= begin for (end, _), (begin, _) in zip(application.ended, application.begun[1:], strict=False))
 
 
+@pytest.mark.parametrize("seconds", [4, 7])
+def test_a_conversation_that_writes_during_its_run_goes_behind_those_that_wait(seconds: float) -> None:
+    """Whether or not it is quiet again when its run ends: at 11 s, after 4 s or before 7 s are over."""
+    application = Application(seconds=seconds)
+    play([(0, "one"), (0.5, "two"), (6, "one")], application, settings=Settings(lane_concurrency=1), workers=1)
+
+    assert [who for _, who in application.begun] == ["one", "two", "one"]
+
+
+def test_a_conversation_that_writes_during_its_run_goes_on_at_once_if_none_waits() -> None:
+    application = Application(seconds=7)
+    play([(0, "one"), (6, "one")], application, settings=Settings(lane_concurrency=1), workers=1)
+
+    assert [who for _, who in application.begun] == ["one", "one"]
+    assert application.begun[1][0] == pytest.approx(application.ended[0][0], abs=0.5)
+
+
 def test_a_message_during_the_run_is_not_lost() -> None:
     application = Application(seconds=10)
     play([(0, "one"), (7, "one")], application)

@@ -8,12 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.domain.builders import NOW, at, s
+from worker.domain.backoff import Backoff
 from worker.domain.lane import (
     NO_DEBOUNCE,
     Acquired,
     Busy,
     Debounce,
     Entry,
+    Failing,
     Idle,
     Lane,
     LaneState,
@@ -33,6 +35,7 @@ from worker.domain.lane import (
     Turn,
     Work,
     acquire,
+    fail,
     overdue,
     release,
     renew,
@@ -44,6 +47,7 @@ from worker.domain.lease import Hold
 
 TTL = s(60)
 INBOUND = Debounce(quiet=s(5), most=s(15))
+LANE_BACKOFF = Backoff(base=TTL, cap=s(900))
 
 
 def ready(seconds: float = 0) -> Lane:
@@ -260,6 +264,74 @@ def test_a_named_hold_outlives_its_time_and_an_unnamed_one_does_not() -> None:
     assert lane.without_elapsed_holds(at(1)).holds == {"t1": named}
 
 
+# --- failing handlers ---------------------------------------------------------------------------------------------
+
+
+def failed(acquired: Acquired, seconds: float, jitter: float = 0.5) -> Failing:
+    failing = fail(acquired.lane, acquired.hold, at(seconds), backoff=LANE_BACKOFF, jitter=jitter)
+    assert isinstance(failing, Failing)
+    return failing
+
+
+def test_the_wait_after_a_failure_doubles_with_each_in_a_row_up_to_its_bound() -> None:
+    lane, now, waits = ready(), 0.0, []
+    for _ in range(7):
+        failing = failed(taken(lane, seconds=now), now + 1)
+        waits.append((failing.retry_at - at(now + 1)).total_seconds())
+        lane, now = failing.lane, (failing.retry_at - NOW).total_seconds()
+    assert waits == [60, 120, 240, 480, 900, 900, 900]
+    assert lane.failures == 7
+
+
+def test_no_worker_takes_a_failing_lane_over_before_its_next_try_and_the_sweep_comes_then() -> None:
+    failing = failed(taken(), 1)
+    just_before, then = failing.retry_at - s(1), failing.retry_at
+    assert acquire(failing.lane, "w2", just_before, TTL) == Busy(then)
+    assert not overdue(failing.lane, just_before, s(0))
+    assert overdue(failing.lane, then, s(0))
+    again = acquire(failing.lane, "w2", then, TTL)
+    assert isinstance(again, Acquired)
+    assert (again.entry, again.lane.failures, again.lane.is_failing) == (Entry.TAKEOVER, 1, False)
+
+
+def test_the_next_try_is_never_before_the_lease_ends() -> None:
+    """What the handler left in flight is in doubt until then."""
+    assert failed(taken(), 1, jitter=0.0).retry_at == at(60)
+
+
+def test_a_wake_of_a_failing_lane_leaves_a_mark_and_brings_no_worker_early() -> None:
+    failing = failed(taken(), 1).lane
+    woken = wake(failing, at(2))
+    assert isinstance(woken, Marked)
+    assert wake(woken.lane, at(3)) == Served()
+
+
+def test_a_release_ends_the_count_of_failures() -> None:
+    failing = failed(taken(), 1)
+    again = taken(failing.lane, seconds=(failing.retry_at - NOW).total_seconds())
+    released = release(again.lane, again.hold, failing.retry_at, Nothing())
+    assert isinstance(released, Idle)
+    assert (released.lane.failures, released.lane.retry_at) == (0, None)
+
+
+def test_an_operator_ends_the_wait_of_a_failing_lane() -> None:
+    resumed = failed(taken(), 1).lane.resumed(now=at(2))
+    assert isinstance(acquire(resumed, "w2", at(2), TTL), Acquired)
+
+
+def test_a_holder_that_lost_its_lane_leaves_no_failure_on_it() -> None:
+    first = taken()
+    second = taken(first.lane, "w2", seconds=61)
+    assert fail(second.lane, first.hold, at(62), backoff=LANE_BACKOFF, jitter=0.5) == Lost()
+
+
+def test_a_lane_that_the_release_before_took_over_is_not_shown_as_failing() -> None:
+    """It clears the fields that it knows."""
+    failing = failed(taken(), 1).lane
+    assert failing.is_failing
+    assert not replace(failing, owner="old", lease_until=at(400), fence=2).is_failing
+
+
 # --- the sweep ----------------------------------------------------------------------------------------------------
 
 
@@ -275,7 +347,9 @@ def test_the_sweep_finds_what_was_dropped_in_each_state() -> None:
 
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["wake", "wake", "later", "acquire", "acquire", "renew", "release", "release", "pause"]),
+        st.sampled_from(
+            ["wake", "wake", "later", "acquire", "acquire", "renew", "release", "release", "pause", "fail"]
+        ),
         st.sampled_from([0, 0, 0, 1, 2]),  # which hold, counted back from the last: the late ones act too
         st.sampled_from([0, 1, 1, 5, 10, 61]),  # seconds that pass before
         st.sampled_from([More(), Nothing(), Later(at(5000))]),
@@ -323,6 +397,10 @@ def test_never_two_holders_and_no_wake_lost(script: list[tuple[str, int, int, Wo
                 if not isinstance(released, Lost):
                     lane, holder = released.lane, None
                     holds[who] = replace(holds[who], ttl=s(0))  # it knows that it has let go
+            case "fail" if who >= 0:
+                failing = fail(lane, holds[who], now, backoff=LANE_BACKOFF, jitter=0.5)
+                assert isinstance(failing, Failing) == (holder == who)
+                lane = failing.lane if isinstance(failing, Failing) else lane
             case "pause":
                 lane = lane.paused(until=now + s(20))
         assert sum(hold.may_start(now) for hold in holds) <= 1

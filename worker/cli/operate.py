@@ -42,7 +42,7 @@ def _done(account: str, is_there: bool, status: AccountStatus, as_json: bool) ->
 
 
 def lanes(as_json: Json = False) -> None:
-    """All lanes: who holds them, and what they wait for."""
+    """All lanes: who holds them, what they wait for, and which of them keep failing."""
 
     async def work(system: System) -> list[dict[str, Any]]:
         return [
@@ -56,6 +56,8 @@ def lanes(as_json: Json = False) -> None:
                 "pausedUntil": lane.paused_until,
                 "rateFactor": round(lane.rate_factor, 3),
                 "holds": len(lane.holds),
+                "failures": lane.failures,
+                "retryAt": lane.retry_at if lane.is_failing else None,
             }
             for ref, lane in await system.lanes.all()
         ]
@@ -65,6 +67,8 @@ def lanes(as_json: Json = False) -> None:
         show_json(found)
     else:
         columns = ["lane", "state", "owner", "leaseUntil", "readyAt", "nextDueAt", "pausedUntil", "rateFactor", "holds"]
+        if any(row["failures"] for row in found):
+            columns += ["failures", "retryAt"]
         show_table(columns, [[row[name] for name in columns] for row in found], "there are no lanes")
 
 

@@ -11,12 +11,13 @@ what to write and what to do after the commit; losing a race is one of the answe
     ready     wake from dueAt on                       ready, unchanged
     ready     acquire when due                         running, fence + 1
     running   wake, wake_later                         running, rerunRequested
-    running   acquire, lease over                      running, fence + 1: a takeover
+    running   acquire, lease expired                   running, fence + 1: a takeover
     running   renew, by the holder                     running, leaseUntil moved
+    running   fail, by the holder                      running, failures + 1, leaseUntil = retryAt
     running   release, more work or rerunRequested     ready, at the tail
     running   release, otherwise                       idle, nextDueAt if known
     any       acquire otherwise                        unchanged: Busy or NotDue
-    any       renew or release by anybody else         unchanged: Lost
+    any       renew, fail or release by another        unchanged: Lost
 
 What a crash leaves: before the write, nothing; after it, a state with a time in it (readyAt, leaseUntil, nextDueAt)
 that `overdue` recognises, so that the sweep can send somebody.
@@ -30,6 +31,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import assert_never
 
+from worker.domain.backoff import Backoff
 from worker.domain.lease import Hold, Lease
 from worker.domain.pacing import halved
 
@@ -79,6 +81,10 @@ class Lane:
     """Set by a throttle of the account or a lost session; cleared on resume, else left to pass."""
     throttled_until: datetime | None = None
     """The throttle's share of `paused_until`, which no session that comes up shortens. Set and cleared with it."""
+    failures: int = 0
+    """Turns in a row whose handler raised an error. Grows with each; 0 again on release."""
+    retry_at: datetime | None = None
+    """When a lane whose handler raised an error may be taken over. Set with `failures`, cleared on acquire."""
     holds: Mapping[str, ThreadHold] = field(default_factory=dict)
     """By threadId. Set when a tried message goes back to the queue, dropped when it has ended."""
 
@@ -87,6 +93,14 @@ class Lane:
         if self.state is not LaneState.RUNNING or self.owner is None or self.lease_until is None:
             return None
         return Lease(owner=self.owner, until=self.lease_until, fence=self.fence)
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the last turn's handler raised an error, and the lane waits for its next try.
+
+        A worker of the release before takes over without clearing `retry_at`; its lease then ends at another time.
+        """
+        return self.lease is not None and self.retry_at is not None and self.retry_at == self.lease_until
 
     def reserved(self, tat: datetime | None) -> Lane:
         return replace(self, tat=tat)
@@ -104,9 +118,10 @@ class Lane:
         return replace(self, paused_until=_latest(until, self.paused_until))
 
     def resumed(self, *, now: datetime) -> Lane:
-        """A person says so."""
+        """Without its pauses, and without the wait after failed turns: an operator ends them."""
         ready_at = max(now, self.due_at or now) if self.state is LaneState.READY else self.ready_at
-        return replace(self, paused_until=None, throttled_until=None, ready_at=ready_at)
+        lane = replace(self, paused_until=None, throttled_until=None, ready_at=ready_at)
+        return replace(lane, lease_until=now, retry_at=None) if self.is_failing else lane
 
     def reconnected(self, *, now: datetime) -> Lane:
         """The session is up: of a pause there stays what a throttle asked for. Unchanged if nothing waits for it."""
@@ -304,6 +319,7 @@ def acquire(lane: Lane, owner: str, now: datetime, ttl: timedelta) -> Acquired |
         ready_at=None,
         rerun_requested=False,
         next_due_at=None,
+        retry_at=None,
     )
     return Acquired(
         lane=taken,
@@ -331,6 +347,31 @@ def renew(lane: Lane, hold: Hold, now: datetime) -> Renewed | Lost:
         return Lost()
     until = max(now + hold.ttl, lane.lease.until)
     return Renewed(replace(lane, lease_until=until), replace(hold, asked_at=now))
+
+
+# --- fail ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """Write the lane; enqueue a task for `retry_at`, when the next holder takes over."""
+
+    lane: Lane
+    retry_at: datetime
+
+
+def fail(lane: Lane, hold: Hold, now: datetime, *, backoff: Backoff, jitter: float) -> Failing | Lost:
+    """The handler raised an error. `jitter` is a uniform random number in [0, 1).
+
+    The lane is not released: what the handler left in flight is in doubt, and a takeover settles that first. Instead
+    the lease is moved to the next try, further away with each failure in a row. So every worker waits, also one of the
+    release before, which knows leases and nothing of failures; and the sweep finds the lane by its lease.
+    """
+    if lane.lease is None or not lane.lease.belongs_to(hold):
+        return Lost()
+    failures = lane.failures + 1
+    retry_at = max(now + backoff.delay(failures, jitter=jitter), lane.lease.until)
+    return Failing(replace(lane, failures=failures, retry_at=retry_at, lease_until=retry_at), retry_at)
 
 
 # --- release ------------------------------------------------------------------------------------------------------
@@ -383,6 +424,7 @@ def release(lane: Lane, hold: Hold, now: datetime, work: Work) -> Requeued | Sle
     """A holder whose outcomes are not all written must not release, but let the lease end: see docs/lane.md."""
     if lane.lease is None or not lane.lease.belongs_to(hold):
         return Lost()
+    lane = replace(lane, failures=0, retry_at=None)
     if lane.rerun_requested or isinstance(work, More):
         requeued = _ready(replace(lane, woken_at=lane.woken_at or now, due_at=lane.due_at or now), now)
         return Requeued(requeued, requeued.ready_at or now)

@@ -1,8 +1,9 @@
 """The lane engine: acquire, let the handler work until dry or its turn is over, release or go round again.
 
 It knows nothing about messages. A handler is a kind of lane: the outbox is one, inbound debounce another. Losing a race
-for a lane is a normal answer; a handler that fails leaves the lease to end by itself, because what it had in flight is
-then in doubt, and whoever takes over settles that first.
+for a lane is a normal answer. If a handler raises an error, its lane is not released: what it had in flight is in
+doubt, and the next holder settles that first, when the backoff has passed. If Firestore or Cloud Tasks cannot be used,
+that is not the handler's failure: the lease ends by itself, and the caller of `run` gets the error.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from random import Random
 from typing import Protocol, assert_never
 from weakref import WeakValueDictionary
 
-from worker import log
+from worker import log, metrics
 from worker.clock import Clock
+from worker.domain.backoff import Backoff
 from worker.domain.lane import (
     Acquired,
     Busy,
     Debounce,
+    Failing,
     Idle,
     Lane,
     Lost,
@@ -29,8 +33,10 @@ from worker.domain.lane import (
     Sleeping,
     Work,
     acquire,
+    fail,
     release,
 )
+from worker.errors import Unavailable
 from worker.lane.session import LaneLost, Session
 from worker.lane.slots import Slots
 from worker.lane.waking import Waker
@@ -61,9 +67,16 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class NotHeld:
-    """Somebody else holds it, or it has nothing to do now."""
+    """Another worker holds it, or it has nothing to do now."""
 
     until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The handler raised an error, which is logged and counted. A task comes for the next try."""
+
+    retry_at: datetime
 
 
 class LaneEngine:
@@ -79,8 +92,13 @@ class LaneEngine:
         quantum: timedelta,
         longest: timedelta,
         concurrency: int,
+        backoff: Backoff,
+        random: Random,
     ) -> None:
+        """`backoff` is between the turns of a lane whose handler raises errors."""
         self.handlers = handlers
+        self._backoff = backoff
+        self._random = random
         self._lanes = lanes
         self._waker = waker
         self._owner = owner
@@ -96,8 +114,11 @@ class LaneEngine:
         """Runs that hold a lane, or are asking for one: a stop that came in between would leave it held."""
         self._all_ended: asyncio.Future[None] | None = None
 
-    async def run(self, ref: LaneRef) -> Ran | NotHeld:
-        """What a task for a lane asks for. Returns when the lane is released, or is not ours to run."""
+    async def run(self, ref: LaneRef) -> Ran | NotHeld | Failed:
+        """What a task for a lane asks for. Returns when the lane is released, or is not ours to run.
+
+        Raises `Unavailable`, and whatever else keeps the engine itself from acquiring the lane.
+        """
         async with self._slots.one():
             if self._stopping:
                 return NotHeld(self._clock())
@@ -109,7 +130,7 @@ class LaneEngine:
                 if not self._under_way and self._all_ended is not None and not self._all_ended.done():
                     self._all_ended.set_result(None)
 
-    async def _run(self, ref: LaneRef) -> Ran | NotHeld:
+    async def _run(self, ref: LaneRef) -> Ran | NotHeld | Failed:
         acquired = await self._acquire_when_due(ref)
         if not isinstance(acquired, tuple):
             return acquired
@@ -128,10 +149,9 @@ class LaneEngine:
         )
         self._sessions.add(session)
         try:
-            await self._work(session, self.handlers[ref.kind])
+            return await self._work(session, self.handlers[ref.kind])
         finally:
             self._sessions.discard(session)
-        return Ran()
 
     async def _acquire_when_due(self, ref: LaneRef) -> tuple[StoredLane, Acquired, float] | NotHeld:
         """What is due in a moment is waited for. Whoever sent us has another clock: sent back at once, we would come
@@ -174,7 +194,8 @@ class LaneEngine:
                     log.lane_acquired(ref, ref.account_id, decision.entry, decision.hold.fence)
                     return written, decision, asked
 
-    async def _work(self, session: Session, handler: Handler) -> None:
+    async def _work(self, session: Session, handler: Handler) -> Ran | Failed:
+        failure: Exception | None = None
         renewal = asyncio.create_task(session.keep_alive())
         if self._stopping:
             session.stopping.set()
@@ -182,16 +203,45 @@ class LaneEngine:
             while not await self._release(session, await handler.run(session)):
                 pass
         except LaneLost:
-            return
-        except Exception as error:
-            log.lane_failed(session.ref, session.account_id, error)
+            pass
+        except Unavailable as error:
+            log.lane_failed(session.ref, session.account_id, error, failures=None, retry_at=None)
             raise
+        except Exception as error:  # noqa: BLE001 - the handler may be the user's code
+            failure = error
         finally:
             renewal.cancel()
             await asyncio.gather(renewal, return_exceptions=True)
+        return Ran() if failure is None else await self._failed(session, failure)
+
+    async def _failed(self, session: Session, error: Exception) -> Ran | Failed:
+        """Keeps the failure on the lane, where every worker and a restarted one finds it."""
+        metrics.lane_failure(session.ref.kind)
+        failing: Failing | None = None
+        jitter = self._random.random()
+
+        def change(lane: Lane) -> Lane:
+            nonlocal failing
+            if failing is not None and lane.is_failing:
+                return lane  # by our own write, whose answer did not come
+            decision = fail(lane, session.hold, self._clock(), backoff=self._backoff, jitter=jitter)
+            if isinstance(decision, Lost):
+                raise LaneLost(session.ref)
+            failing = decision
+            return decision.lane
+
+        try:
+            await session.write(change)
+        except (LaneLost, Unavailable):
+            log.lane_failed(session.ref, session.account_id, error, failures=None, retry_at=None)
+            return Ran()  # another worker has it, or the lease ends by itself: the sweep finds it
+        assert failing is not None, "write calls change"
+        log.lane_failed(session.ref, session.account_id, error, failures=failing.lane.failures, retry_at=failing.retry_at)
+        await self._waker.enqueue(session.ref, failing.retry_at)
+        return Failed(failing.retry_at)
 
     async def _release(self, session: Session, work: Work) -> bool:
-        """False: a wake came while we ran, nobody waits for our place, and the lane is still ours for another round."""
+        """False: a wake came while we ran, no other lane waits for our place, and ours goes for another round."""
         decision: Requeued | Sleeping | Idle | None = None
         # Kept over tries: the first may have been written, though its answer did not come, and with it the wake.
         took_wake = False
@@ -200,9 +250,10 @@ class LaneEngine:
             nonlocal decision, took_wake
             now = self._clock()
             is_due = took_wake or (lane.rerun_requested and (lane.due_at is None or lane.due_at <= now))
-            if is_due and not isinstance(work, More) and session.may_start() and not session.must_yield():
+            may_go_on = session.may_start() and not session.must_yield() and not self._slots.waiting
+            if is_due and not isinstance(work, More) and may_go_on:
                 decision, took_wake = None, True
-                return replace(session.tidied(lane), rerun_requested=False, woken_at=None, due_at=None)
+                return replace(session.tidied(lane), rerun_requested=False, woken_at=None, due_at=None, failures=0)
             left = More() if took_wake else work
             released = release(session.tidied(lane), session.hold, now, left)
             if isinstance(released, Lost):

@@ -131,6 +131,8 @@ def _fields(lane: Lane) -> dict[str, Any]:
         "rateFactor": lane.rate_factor,
         "pausedUntil": lane.paused_until,
         "throttledUntil": lane.throttled_until,
+        "failures": lane.failures or None,
+        "retryAt": lane.retry_at,
     }
 
 
@@ -160,6 +162,8 @@ def _lane(data: Mapping[str, Any]) -> Lane:
         rate_factor=float(data.get("rateFactor", 1.0)),
         paused_until=data.get("pausedUntil"),
         throttled_until=data.get("throttledUntil"),
+        failures=data.get("failures", 0),
+        retry_at=data.get("retryAt"),
         holds={
             thread_id: ThreadHold(until=until, request_id=named.get(thread_id))
             for thread_id, until in data.get("holds", {}).items()
