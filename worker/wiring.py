@@ -35,6 +35,7 @@ from worker.media.directory import DirectoryShelf
 from worker.media.files import Files
 from worker.media.shelf import FileRef, Shelf
 from worker.media.uploads import Uploads
+from worker.outbox.app_throttles import AppThrottles
 from worker.outbox.cancel import CancelMessage
 from worker.outbox.drain import Outbox, OutboxHandler
 from worker.outbox.enqueue import Enqueue
@@ -64,6 +65,7 @@ from worker.sessions.hotset import KIND as SESSION
 from worker.sessions.hotset import HotSet
 from worker.settings import Settings
 from worker.store.accounts import AccountStore, SharedLimit
+from worker.store.app_throttles import AppThrottleStore
 from worker.store.gateway import Gateway
 from worker.store.lanes import LaneStore
 from worker.store.messages import MessageStore
@@ -156,7 +158,19 @@ def assemble(
     summary = Summary(runs, messages, accounts, lanes, clock)
     handlers: dict[str, Handler] = {
         OUTBOX: OutboxHandler(
-            Outbox(messages, accounts, providers, settings, clock, random, shared, on_dry, hot, hold_room_bytes)
+            Outbox(
+                messages,
+                accounts,
+                providers,
+                settings,
+                clock,
+                random,
+                shared,
+                on_dry,
+                hot,
+                AppThrottles(AppThrottleStore(gateway), providers, clock, random),
+                hold_room_bytes,
+            )
         ),
         SESSION: SessionHandler(hot, providers, clock),
         INBOUND: InboundHandler(quiet, on_conversation),

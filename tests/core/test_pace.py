@@ -12,6 +12,7 @@ import pytest
 from emulator.providers.faults import Faults
 from tests.core.support import START, Calm, simulate
 from worker.settings import Settings
+from worker.store import paths
 
 
 def most_in(times: list[datetime], window: timedelta) -> int:
@@ -132,8 +133,9 @@ def test_paced_lanes_do_not_waste_the_shared_cap() -> None:
     assert max(times) - min(times) <= timedelta(seconds=40)
 
 
+@pytest.mark.parametrize("global_per_second", [0, 20])
 @pytest.mark.parametrize("scope", ["recipient", "account", "app"])
-def test_a_throttle_makes_its_scope_wait_and_nobody_else(scope: str) -> None:
+def test_a_throttle_makes_its_scope_wait_and_nobody_else(scope: str, global_per_second: float) -> None:
     async def body(calm: Calm) -> dict[str, float]:
         for name in ("one", "two"):
             await calm.account(name)
@@ -150,7 +152,7 @@ def test_a_throttle_makes_its_scope_wait_and_nobody_else(scope: str) -> None:
         names = ("same-thread", "same-account", "another-account")
         return {name: calm.sent_at(name) for name in names}
 
-    times = simulate(body, settings=Settings(global_per_second=20))
+    times = simulate(body, settings=Settings(global_per_second=global_per_second))
 
     assert times["same-thread"] >= 30
     assert (times["same-account"] >= 30) == (scope in ("account", "app"))
@@ -171,3 +173,45 @@ def test_after_a_throttle_of_the_account_the_rate_recovers_step_by_step() -> Non
     assert gaps[1] == pytest.approx(2, abs=0.1)
     assert gaps[-1] == pytest.approx(1, abs=0.3)
     assert all(later <= earlier + 0.05 for earlier, later in pairwise(gaps[1:]))
+
+
+def test_a_throttle_of_the_app_costs_each_worker_a_call_or_two_and_not_each_account() -> None:
+    names = [f"account-{number}" for number in range(24)]
+    workers, retry_after = 2, 120
+
+    async def body(calm: Calm) -> tuple[datetime, list[datetime], int]:
+        for name in names:
+            await calm.account(name, pace={"perMinute": 40})
+            await calm.send_many(20, account_id=name)  # one account after the other: they send at different moments
+        await asyncio.sleep(5)
+        calm.world.provider.faults = Faults.model_validate(
+            {"throttleRate": 1.0, "throttleScope": "app", "retryAfterSeconds": retry_after}
+        )
+        began = calm.world.clock()
+        await asyncio.sleep(retry_after - 1)
+        writes = [one for one in calm.world.truth.changes if one.path == paths.app_throttle("simulated")]
+        return began, [attempt.at for attempt in calm.world.truth.attempts], len(writes)
+
+    began, times, writes = simulate(body, receipts=False, workers=workers)
+
+    assert 0 < len([at for at in times if at > began]) <= 4 * workers, "what was in flight, and no more"
+    assert writes == 1
+
+
+def test_a_lane_that_was_held_back_by_another_accounts_throttle_keeps_its_own_rate() -> None:
+    async def body(calm: Calm) -> tuple[dict[str, Any], dict[str, Any]]:
+        for name in ("one", "two"):
+            await calm.account(name)
+        calm.world.provider.faults = Faults.model_validate(
+            {"throttleRate": 1.0, "throttleScope": "app", "retryAfterSeconds": 30, "forCalls": 1}
+        )
+        await calm.send("throttled", account_id="one", to="+491")
+        await calm.until(lambda: calm.outbox("throttled")["attempts"] == 1 and calm.status("throttled") == "queued")
+        await calm.send("another-account", account_id="two", to="+491")
+        await asyncio.sleep(10)
+        return dict(calm.lane("one")), dict(calm.lane("two"))
+
+    throttled, held_back = simulate(body)
+
+    assert (throttled["rateFactor"], held_back["rateFactor"]) == (0.5, 1.0)
+    assert held_back["pausedUntil"] >= throttled["pausedUntil"] - timedelta(seconds=1)

@@ -65,7 +65,7 @@ class ThrottleLane:
 
 @dataclass(frozen=True, slots=True)
 class ThrottleApp:
-    """All accounts of the app were told to slow down: push the shared cap, and throttle this lane."""
+    """All accounts of the app were told to slow down: nothing of this provider before `until`."""
 
     until: datetime
 

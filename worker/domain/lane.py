@@ -109,10 +109,12 @@ class Lane:
         """Pause, and slow down. Calls that were in flight when the pause began are told the same: they slow us once."""
         already = self.paused_until is not None and self.paused_until > now
         return replace(
-            self.paused(until=until),
-            throttled_until=_latest(until, self.throttled_until),
-            rate_factor=self.rate_factor if already else halved(self.rate_factor),
+            self.held_back(until=until), rate_factor=self.rate_factor if already else halved(self.rate_factor)
         )
+
+    def held_back(self, *, until: datetime) -> Lane:
+        """Pause for a throttle that another account met: this lane's own rate is not to blame."""
+        return replace(self.paused(until=until), throttled_until=_latest(until, self.throttled_until))
 
     def paused(self, *, until: datetime) -> Lane:
         return replace(self, paused_until=_latest(until, self.paused_until))

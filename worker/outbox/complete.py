@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import reduce
 from typing import TypeVar
 
@@ -33,6 +34,8 @@ from worker.store.writes import WriteOp
 
 T = TypeVar("T")
 
+ThrottleAppUntil = Callable[[datetime], Awaitable[None]]
+"""Makes all accounts of the provider wait."""
 TRIES = 6
 PAUSE_SECONDS = 0.5
 
@@ -52,9 +55,11 @@ class Completer:
         messages: MessageStore,
         accounts: AccountStore,
         shared: SharedLimit | None,
+        throttle_app: ThrottleAppUntil,
         clock: Clock,
     ) -> None:
         self._session = session
+        self._throttle_app = throttle_app
         self._messages = messages
         self._accounts = accounts
         self._shared = shared
@@ -217,8 +222,10 @@ class Completer:
             log.account_parked(self._session.ref.key, effect.error.message)
             park = self._accounts.park
             await self._persistently(lambda: park(self._session.ref.key, effect.error, since=claim.version))
-        elif isinstance(effect, ThrottleApp) and shared is not None:
-            await self._persistently(lambda: shared.pause(effect.until))
+        elif isinstance(effect, ThrottleApp):
+            await self._persistently(lambda: self._throttle_app(effect.until))
+            if shared is not None:  # lanes look at it before each send: they learn at once
+                await self._persistently(lambda: shared.pause(effect.until))
 
     async def _commit(self, writes: Sequence[WriteOp]) -> Committed | Conflict | None:
         """None: one of them can never be written; see which."""

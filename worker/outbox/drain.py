@@ -25,6 +25,7 @@ from worker.domain.order import named_by_elapsed
 from worker.domain.outcome import NotConnected, Outcome, Sent, Throttled
 from worker.domain.pacing import Allowance
 from worker.lane.session import Session
+from worker.outbox.app_throttles import AppThrottles
 from worker.outbox.claim import Candidates
 from worker.outbox.complete import Completer
 from worker.outbox.judge import Judge
@@ -72,6 +73,7 @@ class Outbox:
     shared: SharedLimit | None
     on_dry: OnDry
     hot: HotSet
+    app_throttles: AppThrottles
     hold_room_bytes: int = ROOM_BYTES
     """For the holds of a lane."""
 
@@ -108,6 +110,7 @@ class Drain:
             messages=outbox.messages,
             accounts=outbox.accounts,
             shared=outbox.shared,
+            throttle_app=lambda until: outbox.app_throttles.pause(self._account.provider, until),
             clock=outbox.clock,
         )
         self._without_sending = WithoutSending(outbox.messages, self._candidates, self._completer, outbox.clock)
@@ -116,6 +119,8 @@ class Drain:
         """By threadId."""
         self._attempts: set[asyncio.Task[None]] = set()
         self._live = LiveSession(outbox.hot, outbox.providers, outbox.clock)
+        self._held_back_until: datetime | None = None
+        """Set when the provider throttles the whole app: the lane keeps it when it is released."""
         self._failure: BaseException | None = None
         self._look_pause = FIRST_LOOK
         self._runs: set[str] = set()
@@ -155,7 +160,7 @@ class Drain:
                 await self._without_sending.end(planned.endings)
                 await self._without_sending.doubts(planned.settle, self._judge)
             elif planned.claims:
-                if (not_before := await self._live.not_before(self._account)) is not None:
+                if (not_before := await self._not_before()) is not None:
                     return Later(not_before)
                 await self._claim(planned)
             elif planned.is_crowded and self._has_ended_holds():
@@ -168,6 +173,11 @@ class Drain:
             elif (rest := await self._rest(planned, now)) is not None:
                 return rest
         return More()
+
+    async def _not_before(self) -> datetime | None:
+        """When the account may call its provider; None: now."""
+        self._held_back_until = await self._outbox.app_throttles.not_before(self._account.provider)
+        return self._held_back_until or await self._live.not_before(self._account)
 
     async def _read_more(self, now: datetime) -> None:
         is_first = self._candidates.read_at is None
@@ -347,6 +357,7 @@ class Drain:
     def _learn(self, outcome: Outcome, verdict: Verdict) -> None:
         if isinstance(outcome, Sent):
             self._pace.accepted()
+            self._outbox.app_throttles.accepted(self._account.provider)
         elif verdict.effects:
             self._pace.throttled()
             if any(isinstance(effect, ParkAccount) for effect in verdict.effects):
@@ -361,6 +372,8 @@ class Drain:
 
     def _tidied(self, lane: Lane) -> Lane:
         """The lane as it is released: unused pace given back, the rate as it is now, ended holds gone."""
+        if self._held_back_until is not None:
+            lane = lane.held_back(until=self._held_back_until)
         return self._pace.tidied(self._without_ended_holds(lane))
 
     def _without_ended_holds(self, lane: Lane) -> Lane:

@@ -65,6 +65,10 @@ def migration(name: str) -> str:
     return f"migrations/{name}"
 
 
+def app_throttle(provider: str) -> str:
+    return limit(f"app-{provider}")
+
+
 def lane_of(lane_id: str) -> tuple[str, str]:
     """(kind, key) of a lane document's id."""
     kind, _, key = lane_id.partition(":")
