@@ -39,6 +39,7 @@ from worker.outbox.app_throttles import AppThrottles
 from worker.outbox.cancel import CancelMessage
 from worker.outbox.drain import Outbox, OutboxHandler
 from worker.outbox.enqueue import Enqueue
+from worker.outbox.explain import Explain
 from worker.outbox.free_thread import FreeThread
 from worker.outbox.late_receipts import LateReceipts
 from worker.outbox.pause import Pause, Resume
@@ -100,6 +101,7 @@ class System:
     cancel: CancelMessage
     redrive: Redrive
     settle: Settle
+    explain: Explain
     pause: Pause
     resume: Resume
     runs: RunStore
@@ -142,8 +144,9 @@ def assemble(
             return
         await waker.wake(lane_of_account(account_id))
 
+    sessions = SessionStore(gateway)
     hot = HotSet(
-        SessionStore(gateway),
+        sessions,
         waker,
         rules=settings.hot_rules,
         clock=clock,
@@ -233,6 +236,7 @@ def assemble(
         cancel=CancelMessage(messages, clock),
         redrive=Redrive(messages, waker, clock),
         settle=Settle(messages, free_thread, clock),
+        explain=Explain(messages, lanes, accounts, sessions, providers, clock),
         pause=Pause(accounts),
         resume=Resume(accounts, lanes, waker, clock),
         runs=runs,

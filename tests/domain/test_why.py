@@ -15,6 +15,7 @@ from worker.domain.lane import Lane, LaneState, ThreadHold
 from worker.domain.message import OutboxMessage, OutboxStatus
 from worker.domain.outcome import DeliveryError, ErrorCode
 from worker.domain.pacing import Allowance
+from worker.domain.session_why import SessionWait
 from worker.domain.why import Cause, Why, why
 from worker.domain.window import Window
 
@@ -23,11 +24,14 @@ DOWN = DeliveryError(code=ErrorCode.PROVIDER_UNAVAILABLE, message="down", retrya
 LATE_WINDOW = Window(start_hour=10, end_hour=18, zone=ZoneInfo("UTC"))  # NOW is nine
 
 
-def asked(of: OutboxMessage | None = None, *, lane: Lane | None = None, **fields: Any) -> Why:
-    return why(of or message(), lane or Lane(), account(**fields), NOW)
+def asked(
+    of: OutboxMessage | None = None, *, lane: Lane | None = None, session: SessionWait | None = None, **fields: Any
+) -> Why:
+    return why(of or message(), lane or Lane(), account(**fields), NOW, session=session)
 
 
 THREAD = message().thread_id
+FAILING = Lane(state=LaneState.RUNNING, owner="w1", fence=3, lease_until=at(240), retry_at=at(240), failures=3)
 CROWD = {f"acme__+4915100{n:06}": ThreadHold(until=at(70 + n), request_id=f"request-{n:06}") for n in range(9000)}
 
 
@@ -51,13 +55,13 @@ CROWD = {f"acme__+4915100{n:06}": ThreadHold(until=at(70 + n), request_id=f"requ
             asked(status=AccountStatus.PARKED),
             Cause.ACCOUNT_PARKED,
             None,
-            "The account is parked: the provider refuses it. Mend its credentials and resume it.",
+            "The account is parked: the provider refuses it. Correct its credentials and resume it.",
         ),
         (
             asked(status=AccountStatus.PAUSED),
             Cause.ACCOUNT_PAUSED,
             None,
-            "The account is paused until somebody resumes it.",
+            "The account is paused until an operator resumes it.",
         ),
         (
             asked(window=LATE_WINDOW),
@@ -86,6 +90,43 @@ CROWD = {f"acme__+4915100{n:06}": ThreadHold(until=at(70 + n), request_id=f"requ
             at(1.5),
             "The account's pace has room again at 2026-03-02 09:00:01 UTC."
             " The earliest it can go is 2026-03-02 09:00:01 UTC.",
+        ),
+        (
+            asked(lane=FAILING),
+            Cause.LANE_FAILING,
+            at(240),
+            "The account's lane failed 3 times in a row; the next try is at 2026-03-02 09:04:00 UTC."
+            " See lane_failed in the log. The earliest it can go is 2026-03-02 09:04:00 UTC.",
+        ),
+        (
+            asked(session=SessionWait(sentence="Pair it.", needs_a_person=True)),
+            Cause.SESSION,
+            None,
+            "Pair it.",
+        ),
+        (
+            asked(session=SessionWait(sentence="Its session is broken.", until=at(30))),
+            Cause.SESSION,
+            at(30),
+            "Its session is broken. The earliest it can go is 2026-03-02 09:00:30 UTC.",
+        ),
+        (
+            asked(message(due=60), session=SessionWait(sentence="Pair it.", needs_a_person=True)),
+            Cause.SCHEDULED,
+            at(60),
+            "It is scheduled for 2026-03-02 09:01:00 UTC. The earliest it can go is 2026-03-02 09:01:00 UTC.",
+        ),
+        (
+            asked(lane=Lane(next_due_at=at(600))),
+            Cause.QUEUE,
+            NOW,
+            "It is due; the account's lane looks at it again at 2026-03-02 09:10:00 UTC, or when it is woken.",
+        ),
+        (
+            asked(),
+            Cause.QUEUE,
+            NOW,
+            "It is due; the account's lane has not been woken yet. The sweep will do it within a minute.",
         ),
         (
             asked(lane=Lane(state=LaneState.READY, ready_at=NOW)),

@@ -24,6 +24,7 @@ from emulator.providers.simulator import DEFAULT_SECRET, ProviderSimulator
 from emulator.rpc.inprocess import InProcessChannel
 from emulator.tasks.emulator import TasksEmulator
 from tests.sessions.world import START, _NoTokens
+from worker.domain.why import Cause
 from worker.lane.engine import NotHeld
 from worker.outbox.enqueue import NewMessage, batch
 from worker.outbox.late_receipts import RECEIPT_TASK, parse_batch
@@ -275,3 +276,72 @@ def test_a_send_that_was_never_answered_is_settled_by_the_receipt_of_the_foretol
         assert len(world.simulator.core.record.calls()) == 1
 
     simulate(story)
+
+
+# --- why a message waits
+
+
+async def explained(world: World, request_id: str = "request-1") -> str:
+    answer = await world.system.explain(request_id)
+    assert answer is not None
+    return answer.sentence
+
+
+def test_why_says_that_a_session_must_be_paired() -> None:
+    async def story(world: World) -> None:
+        await world.account()
+        await world.order("acme", status="STOPPED", paired=False, startMs=500)
+        await world.send("request-1")
+        for seconds in (30, 300):
+            await asyncio.sleep(seconds)
+            answer = await world.system.explain("request-1")
+            assert answer is not None
+            assert (answer.reasons[0].cause, answer.earliest) == (Cause.SESSION, None)
+            assert answer.sentence.startswith("The account's session is not paired with its phone. Pair it")
+
+    simulate(story)
+
+
+def test_why_says_that_a_session_is_connecting_and_then_that_the_message_was_sent() -> None:
+    async def story(world: World) -> None:
+        await world.account()
+        await world.send("request-1")
+        await asyncio.sleep(1)
+        assert (await explained(world)).startswith("The account's session is connecting; that may take until ")
+        await world.until_status("request-1", "sent")
+        assert (await explained(world)).startswith("It was sent at ")
+
+    simulate(story)
+
+
+def test_why_says_that_a_session_did_not_come_up_and_when_it_is_tried_again() -> None:
+    async def story(world: World) -> None:
+        await world.account()
+        await world.order("acme", status="STOPPED", startMs=80_000)
+        await world.send("request-1")
+        await asyncio.sleep(75)
+        answer = await world.system.explain("request-1")
+        assert answer is not None
+        assert "did not come up in time; it is tried again at" in answer.sentence
+        assert answer.earliest is not None
+        assert answer.earliest > world.clock()
+
+    simulate(story)
+
+
+def test_why_says_how_many_accounts_are_before_it_for_a_place() -> None:
+    async def story(world: World) -> None:
+        for number in range(3):
+            await world.account(f"account-{number}")
+            await world.order(f"account-{number}", status="STOPPED", startMs=50_000)
+        for number in range(3):
+            await world.send(f"request-{number}", f"account-{number}")
+            await asyncio.sleep(1)
+        assert await explained(world, "request-1") == (
+            "The account's session is next for a place; all places are in use."
+        )
+        assert await explained(world, "request-2") == (
+            "All places for sessions are in use, and 1 account is before this one."
+        )
+
+    simulate(story, hot_sessions=1)

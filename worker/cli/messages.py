@@ -11,13 +11,10 @@ import typer
 
 from worker.cli.say import Json, console, fail, progress, show_fields, show_json, show_table
 from worker.cli.system import with_system
-from worker.domain.account import Account
 from worker.domain.message import OutboxMessage, OutboxStatus
-from worker.domain.why import why as reasons_for
 from worker.outbox.enqueue import Differs, Enqueued, NewMessage, Refused
 from worker.outbox.redrive import NotRedriven, Redriven
 from worker.outbox.settle import NotSettled, Settled, SettledAs
-from worker.outbox.trigger import lane_of
 from worker.store import paths
 from worker.store.outbox_document import Stored
 from worker.wiring import System
@@ -126,17 +123,9 @@ def why(request_id: RequestId, as_json: Json = False) -> None:
     """What a message waits for, and the earliest time it can go."""
 
     async def work(system: System) -> dict[str, Any]:
-        found = await system.messages.get([request_id])
-        if not found:
+        answer = await system.explain(request_id)
+        if answer is None:
             fail(f"there is no message {request_id}")
-        message = found[0].message
-        if not isinstance(message, OutboxMessage):
-            return {"requestId": request_id, "sentence": message.sentence, "earliest": None}
-        lane = (await system.lanes.read(lane_of(message.account_id))).lane
-        account = await system.accounts.read(message.account_id)
-        if not isinstance(account, Account):
-            return {"requestId": request_id, "sentence": account.sentence, "earliest": None}
-        answer = reasons_for(message, lane, account, system.clock())
         return {"requestId": request_id, "sentence": answer.sentence, "earliest": answer.earliest}
 
     answer = with_system(work)
