@@ -1,6 +1,6 @@
 """Processes of this machine: started, waited for, killed and started again. Only ever those that were started here.
 
-They do not outlive us: on Linux the system ends them when we are killed and can stop nobody any more.
+They do not outlive this process: each exits at once when its parent is gone (emulator/child.py).
 """
 
 from __future__ import annotations
@@ -20,17 +20,9 @@ READY_SECONDS = 120.0
 STOP_SECONDS = 60.0
 """Grace period between SIGTERM and SIGKILL. A process that is not stuck ends within seconds."""
 
-# Asks for SIGTERM at its parent's death, and becomes the program. Between fork and exec that is unsafe with threads.
-_DIES_WITH_US = """
-import ctypes, os, sys
-ctypes.CDLL(None).prctl(1, 15)
-os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
-"""
-
-
 SELDOM_GIVEN = range(20_000, 32_000)
-"""Below what systems give to whoever asks for any port. One of those may be given away again before a process that is
-only starting has taken it."""
+"""Below the ports that systems choose themselves. One of those may be given away again before a process that is only
+starting has taken it."""
 
 
 class ProcessFailed(RuntimeError):
@@ -42,8 +34,7 @@ class ManagedProcess:
 
     def __init__(self, name: str, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         self.name = name
-        wrapped = ["-I", "-S", "-c", _DIES_WITH_US] if sys.platform == "linux" else []
-        self._arguments = [sys.executable, *wrapped, "-m", *arguments]
+        self._arguments = [sys.executable, "-m", "emulator.child", *arguments]
         self._environment = {**os.environ, **environment}
         self._log = log
         self._process: asyncio.subprocess.Process | None = None
@@ -63,7 +54,7 @@ class ManagedProcess:
         with self._log.open("ab") as errors:
             self._process = await asyncio.create_subprocess_exec(
                 *self._arguments,
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=asyncio.subprocess.PIPE,  # its end tells the process that we are gone
                 stdout=asyncio.subprocess.PIPE,
                 stderr=errors,
                 env=self._environment,

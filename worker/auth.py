@@ -25,6 +25,7 @@ import jwt
 
 from worker.clock import Clock
 from worker.errors import OutboxError
+from worker.settings import CLOUD_RUN_VARIABLE
 
 GOOGLE_CERTS = "https://www.googleapis.com/oauth2/v3/certs"
 GOOGLE_ISSUERS = ("https://accounts.google.com", "accounts.google.com")
@@ -32,7 +33,6 @@ FRESH = timedelta(hours=1)
 RETRY = timedelta(minutes=1)
 LEEWAY_SECONDS = 30
 EMULATOR_VARIABLE = "FIREBASE_AUTH_EMULATOR_HOST"
-CLOUD_RUN_VARIABLE = "K_SERVICE"
 
 
 LONGEST_TOKEN = 8_192

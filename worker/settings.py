@@ -13,6 +13,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from worker.domain.hotset import Rules
 
 PREFIX = "OUTBOX_"
+CLOUD_RUN_VARIABLE = "K_SERVICE"
+"""Set by Cloud Run, for services and functions alike."""
+EMULATOR_SUFFIX = "_EMULATOR_HOST"
+"""How the names of all variables end that put an emulator in the place of a Google service."""
 
 
 class BadSettings(ValueError):
@@ -154,6 +158,14 @@ class Settings(BaseModel):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
+        """Raises `BadSettings`, also for an emulator that is named on Cloud Run: there a forgotten variable would
+        send tasks nowhere, or make the worker believe tokens that anybody can sign."""
+        emulators = sorted(name for name, value in environment.items() if name.endswith(EMULATOR_SUFFIX) and value)
+        if environment.get(CLOUD_RUN_VARIABLE) and emulators:
+            raise BadSettings(
+                f"{', '.join(emulators)}: an emulator cannot be used on Cloud Run ({CLOUD_RUN_VARIABLE} is set)."
+                " Remove the variable from the service."
+            )
         given: dict[str, str] = {}
         for name, value in environment.items():
             field = name.removeprefix(PREFIX).lower()

@@ -266,6 +266,9 @@ def _message_regress(path: str, old: dict[str, Any], new: dict[str, Any]) -> Ite
     for name in _SET_ONCE:
         if old.get(name) is not None and old.get(name) != new.get(name):
             yield f"regress: {name} of {path} was changed from {old.get(name)} to {new.get(name)}"
+    times = [new[name] for name in ("sentAt", "deliveredAt", "readAt") if new.get(name) is not None]
+    if times != sorted(times):
+        yield f"regress: the times of {path} are out of order: {times}"
 
 
 def _fence(truth: Truth) -> Iterator[str]:

@@ -111,12 +111,15 @@ class Stack:
         """A new one, written as the console of a project would write it."""
         account_id = f"acc-{secrets.token_hex(4)}"
         fields = {"provider": "simulated", "status": "active", "pace": {"perMinute": 0}, **changes}
+        self.write(f"accounts/{account_id}", fields)
+        return account_id
+
+    def write(self, path: str, fields: dict[str, Any]) -> None:
         with pytest.MonkeyPatch.context() as patch:  # read once, when a client is made
             patch.setenv("FIRESTORE_EMULATOR_HOST", self._address("firestore"))
             client = firestore.Client(project="demo-outbox", credentials=AnonymousCredentials())
-        client.document(f"accounts/{account_id}").set(fields)
+        client.document(path).set(fields)
         client.close()
-        return account_id
 
     def send(self, account_id: str, *options: str, to: str = "+491701") -> str:
         said = self("send", "--account", account_id, "--to", to, "--text", "hello", "--json", *options)

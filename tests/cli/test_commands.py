@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -285,6 +286,25 @@ def test_lanes_shows_each_lane_on_one_line_also_in_a_pipe(stack: Stack) -> None:
     assert [row.split()[0] for row in rows if account_id in row] == [f"outbox:{account_id}"]
     (row,) = [row for row in stack("lanes", "--json").json if row["lane"] == f"outbox:{account_id}"]
     assert row.keys() >= {"lane", "state", "owner", "leaseUntil", "readyAt", "nextDueAt", "pausedUntil", "holds"}
+
+
+def test_lanes_shows_which_lanes_keep_failing_and_when_each_is_tried_again(stack: Stack) -> None:
+    retry_at = datetime.now(UTC) + timedelta(hours=1)
+    failing = {
+        "state": "running",
+        "owner": "w1",
+        "fence": 3,
+        "leaseUntil": retry_at,
+        "retryAt": retry_at,
+        "failures": 3,
+    }
+    name = f"inbound:shop__{secrets.token_hex(4)}"
+    stack.write(f"lanes/{name}", failing)
+    (row,) = [row for row in stack("lanes", "--json").json if row["lane"] == name]
+    assert (row["failures"], datetime.fromisoformat(row["retryAt"])) == (3, retry_at)
+    header, *rows = stack("lanes").out.splitlines()
+    assert header.split()[-2:] == ["failures", "retryAt"]
+    assert any(row.split()[0] == name for row in rows)
 
 
 def test_audit_finds_nothing_wrong_after_all_this(stack: Stack) -> None:

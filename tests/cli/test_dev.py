@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
+import select
 import signal
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import httpx
 
 from tests.cli.support import FREE_PORTS, PORTS, Stack, are_gone, dev, until
 from tests.patience import PATIENCE_SECONDS
+from emulator.child import PARENT_GONE
 
 ADDRESS = r"127\.0\.0\.1:\d+"
 READY = (
@@ -25,12 +32,45 @@ def ended_cleanly(stack: Stack, number: signal.Signals) -> None:
     assert are_gone(children)
 
 
-def test_a_stack_that_is_killed_leaves_nothing_behind() -> None:
-    with dev(*FREE_PORTS) as stack:
+def test_a_stack_that_is_killed_leaves_no_process_and_no_port_behind() -> None:
+    """Not even a part that cannot answer a signal, such as a worker that waits for a Firestore that is gone."""
+    with dev(*FREE_PORTS) as stack, ExitStack() as kept:
         children = stack.children()
         assert len(children) >= 4, "the parts are processes"
+        ends = {pid: os.pidfd_open(pid) for pid in children}
+        for descriptor in ends.values():
+            kept.callback(os.close, descriptor)
+        for pid in children:
+            os.kill(pid, signal.SIGSTOP)
+            kept.callback(_kill, ends[pid])
         assert stack.ended_by(signal.SIGKILL) == -signal.SIGKILL
-        until(lambda: are_gone(children), bool, "the end of its parts")
+        for pid, descriptor in ends.items():  # readable when its process has ended
+            ended, _, _ = select.select([descriptor], [], [], PATIENCE_SECONDS)
+            assert ended, f"process {pid} is still there"
+        for port in stack.ports.values():
+            with socket.socket() as listener:
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                listener.bind(("127.0.0.1", int(port)))
+
+
+def _kill(descriptor: int) -> None:
+    """By its descriptor, which never names another process."""
+    with suppress(ProcessLookupError):
+        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+
+
+def test_a_part_ends_when_its_parent_closes_the_pipe_between_them() -> None:
+    """The watch of systems that do not tell a process of its parent's death."""
+    command = [sys.executable, "-m", "emulator.child", "emulator.providers", "--port", "0"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as part:
+        assert part.stdin is not None
+        assert part.stdout is not None
+        try:
+            assert part.stdout.readline().startswith(b"ready")
+            part.stdin.close()
+            assert part.wait(PATIENCE_SECONDS) == PARENT_GONE
+        finally:
+            part.kill()
 
 
 def test_what_was_queued_before_a_restart_is_sent_after_it(tmp_path: Path) -> None:

@@ -110,6 +110,24 @@ def test_a_setting_that_makes_no_sense_is_named(command: list[str], variable: st
     assert variable in said.err
 
 
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "OUTBOX_TASKS_EMULATOR_HOST",
+        "FIRESTORE_EMULATOR_HOST",
+        "CLOUD_TASKS_EMULATOR_HOST",
+        "FIREBASE_AUTH_EMULATOR_HOST",
+        "OUTBOX_SECRETS_EMULATOR_HOST",
+        "STORAGE_EMULATOR_HOST",
+    ],
+)
+def test_an_emulator_on_cloud_run_is_refused_by_name(variable: str) -> None:
+    none: dict[str, str | None] = dict.fromkeys((*NOWHERE, "FIRESTORE_EMULATOR_HOST"))
+    said = outbox("worker", env={**none, variable: "127.0.0.1:1", "K_SERVICE": "outbox-worker"})
+    assert said.code == 1
+    assert f"{variable}: an emulator cannot be used on Cloud Run (K_SERVICE is set)." in said.err
+
+
 def test_a_port_variable_that_makes_no_sense_is_status_2() -> None:
     said = outbox("worker", env={**NOWHERE, "PORT": "http"})
     assert said.code == 2

@@ -157,3 +157,24 @@ def test_receipts_in_every_order_and_twice_end_as_read_with_each_time_set_once()
         assert list(_regress(calm.world.truth)) == []
 
     simulate(body)
+
+
+@pytest.mark.parametrize("order", [("delivered", "read"), ("read", "delivered"), ("read", "sent", "delivered")])
+def test_receipts_of_a_provider_whose_clock_is_behind_are_not_shown_before_the_send(order: tuple[str, ...]) -> None:
+    async def body(calm: Calm) -> None:
+        calm.world.provider.faults = parse_faults({"receiptLossRate": 1.0})
+        await calm.account()
+        await calm.send("request-1")
+        await calm.until(lambda: calm.status("request-1") == "sent")
+        sent = calm.outbox("request-1")
+        for status in order:
+            behind = {"at": (sent["sentAt"] - timedelta(milliseconds=3)).isoformat()}
+            event = receipt(calm, status, sent["providerMessageId"]) | behind
+            calm.world.webhooks.post("simulated", "shop", event)
+            await calm.until(lambda: calm.world.webhooks.pending == 0)
+        message = shown(calm, "request-1")
+        assert message["status"] == "read"
+        assert calm.outbox("request-1")["sentAt"] == message["sentAt"] <= message["deliveredAt"] <= message["readAt"]
+        assert list(_regress(calm.world.truth)) == []
+
+    simulate(body)

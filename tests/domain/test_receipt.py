@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from itertools import permutations
 
 import pytest
@@ -191,6 +192,34 @@ def test_a_receipt_that_ends_a_doubt_is_not_followed_by_a_resend() -> None:
     _, outbox = after(QUEUED, sending(status=OutboxStatus.UNCERTAIN), READ, DELIVERED, SENT)
     assert outbox is not None
     assert outbox.status is OutboxStatus.SENT
+
+
+seconds = st.floats(-5, 5).map(at)
+
+
+@given(
+    sent_at=seconds,
+    told=st.lists(st.tuples(st.sampled_from(list(Progress)), seconds), max_size=8),
+    start=st.sampled_from([SHOWN_SENT, QUEUED]),
+)
+def test_however_clocks_differ_a_message_is_sent_before_it_is_delivered_and_delivered_before_it_is_read(
+    sent_at: datetime, told: list[tuple[Progress, datetime]], start: ShownMessage
+) -> None:
+    shown = replace(start, sent_at=None if start is QUEUED else sent_at)
+    outbox: OutboxMessage | None = sending()
+    for progress, when in told:
+        before = (shown.sent_at, shown.delivered_at, shown.read_at)
+        shown, outbox = after(shown, outbox, Arrived(progress=progress, at=when))
+        now = (shown.sent_at, shown.delivered_at, shown.read_at)
+        assert all(old in (None, new) for old, new in zip(before, now, strict=True)), "each is set once"
+        times = [time for time in now if time is not None]
+        assert times == sorted(times)
+
+
+def test_a_receipt_whose_clock_is_behind_the_workers_takes_the_time_of_the_send() -> None:
+    early = Arrived(progress=Progress.DELIVERED, at=at(-0.004))
+    shown, _ = after(SHOWN_SENT, None, early)
+    assert (shown.sent_at, shown.delivered_at) == (NOW, NOW)
 
 
 receipts = st.lists(st.sampled_from([SENT, DELIVERED, READ, BOUNCED]), max_size=12)

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from worker.cli.say import run
 from worker.serve import system_from_environment
-from worker.settings import Settings
+from worker.settings import CLOUD_RUN_VARIABLE, Settings
 from worker.wiring import System
 
 T = TypeVar("T")
@@ -19,9 +19,9 @@ LOCAL_TASKS = "127.0.0.1:8123"
 
 
 def settings_from(environment: Mapping[str, str]) -> Settings:
-    """Whoever uses a Firestore emulator means an emulated Cloud Tasks too."""
+    """With a Firestore emulator, Cloud Tasks is emulated too. On Cloud Run both are refused, by the names as given."""
     given = dict(environment)
-    if given.get("FIRESTORE_EMULATOR_HOST"):
+    if given.get("FIRESTORE_EMULATOR_HOST") and not given.get(CLOUD_RUN_VARIABLE):
         given.setdefault("OUTBOX_TASKS_EMULATOR_HOST", given.get("CLOUD_TASKS_EMULATOR_HOST") or LOCAL_TASKS)
     return Settings.from_environment(given)
 

@@ -1,7 +1,9 @@
 """A receipt from the provider: what it means for the message people see, and for the document we work on.
 
 Receipts come late, twice, out of order, and before our own completion. Who is authoritative: the furthest news. The
-status only moves forward; a time that is still empty may be filled later, each once.
+status only moves forward; a time that is still empty may be filled later, each once. Two clocks set these times, the
+worker's and the provider's, and they differ by some milliseconds or more. So a receipt's time is moved between those
+that are set already: sentAt <= deliveredAt <= readAt always holds.
 
 A receipt also proves that the message went out. So while the message is still shown as `queued`, the outbox document
 has a say too:
@@ -106,7 +108,7 @@ class Ignored:
 
 
 def needs_outbox(shown: ShownMessage, receipt: Receipt) -> bool:
-    """Whether the outbox document must be read too. In the usual course it need not: one read, one write."""
+    """Whether the outbox document must be read too. Mostly it need not: one read, one write."""
     return shown.status is MessageStatus.QUEUED or (
         isinstance(receipt, Bounced) and advances(shown.status, MessageStatus.FAILED)
     )
@@ -143,7 +145,7 @@ def _settle(
             moved = _moved(shown, receipt)
             return Advance(replace(moved, sent_at=moved.sent_at or settled.sent_at), settled)
         case OutboxStatus.SENT:
-            return Advance(_moved(shown, receipt), None)
+            return Advance(_moved(replace(shown, sent_at=shown.sent_at or outbox.sent_at), receipt), None)
         case OutboxStatus.FAILED | OutboxStatus.SKIPPED | OutboxStatus.CANCELLED:
             return Ignored(Because.ENDED)
         case _:
@@ -183,11 +185,11 @@ def _progressed(shown: ShownMessage, receipt: Arrived) -> ShownMessage:
     sent_at, delivered_at, read_at = shown.sent_at, shown.delivered_at, shown.read_at
     match receipt.progress:
         case Progress.SENT:
-            sent_at = sent_at or receipt.at
+            sent_at = sent_at or _between(None, receipt.at, delivered_at or read_at)
         case Progress.DELIVERED:
-            delivered_at = delivered_at or receipt.at
+            delivered_at = delivered_at or _between(sent_at, receipt.at, read_at)
         case Progress.READ:
-            read_at = read_at or receipt.at
+            read_at = read_at or _between(delivered_at or sent_at, receipt.at, None)
         case _:
             assert_never(receipt.progress)
     return replace(
@@ -198,3 +200,10 @@ def _progressed(shown: ShownMessage, receipt: Arrived) -> ShownMessage:
         delivered_at=delivered_at,
         read_at=read_at,
     )
+
+
+def _between(earliest: datetime | None, at: datetime, latest: datetime | None) -> datetime:
+    """The time, moved into the bounds that there are."""
+    if earliest is not None and at < earliest:
+        return earliest
+    return latest if latest is not None and at > latest else at
