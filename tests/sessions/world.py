@@ -29,6 +29,7 @@ from emulator.providers.simulator import DEFAULT_SECRET, ProviderSimulator
 from emulator.rpc.inprocess import InProcessChannel
 from emulator.simulation.processes import Process, ProcessDied, gate_tasks
 from emulator.tasks.emulator import TasksEmulator
+from worker.domain.backoff import Backoff
 from worker.domain.hotset import Rules
 from worker.domain.lane import NO_DEBOUNCE, Debounce, Later, More, Nothing, Work, overdue
 from worker.domain.message import OutboxMessage, TextPart
@@ -221,6 +222,8 @@ class World:
             quantum=timedelta(seconds=10),
             longest=timedelta(seconds=540),
             concurrency=8,
+            backoff=Backoff(base=timedelta(seconds=60), cap=timedelta(seconds=900)),
+            random=Random(process.name),
         )
         return Machine(process, engine, waker, lanes, hot, store, adapters)
 
