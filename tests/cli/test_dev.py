@@ -14,9 +14,9 @@ from pathlib import Path
 
 import httpx
 
+from emulator.child import PARENT_GONE
 from tests.cli.support import FREE_PORTS, PORTS, Stack, are_gone, dev, until
 from tests.patience import PATIENCE_SECONDS
-from emulator.child import PARENT_GONE
 
 ADDRESS = r"127\.0\.0\.1:\d+"
 READY = (
