@@ -20,7 +20,7 @@ from worker import log
 ROOT = Path(__file__).resolve().parents[2]
 LOGGERS = ("worker/log.py",)
 NOT_EVENTS = {"configure", "configure_beside"}
-ABOUT_NO_ACCOUNT = {"sweep_found", "unknown_accounts_limited"}
+ABOUT_NO_ACCOUNT = {"pull_failed", "sweep_failed", "sweep_found", "unknown_accounts_limited"}
 """Events about all accounts together."""
 
 
@@ -144,7 +144,7 @@ def test_an_exception_is_logged_with_its_lines_of_code_and_without_its_words(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with configured():
-        log.lane_failed("outbox:shop", "shop", raised())
+        log.lane_failed("outbox:shop", "shop", raised(), failures=1, retry_at=None)
     trace = json.loads(capsys.readouterr().err)["exception"]
     assert trace.splitlines()[0].startswith("  architecture/test_logging.py:")
     assert [line for line in trace.splitlines() if not line.startswith(" ")] == ["KeyError", "then", "Failure"]

@@ -236,7 +236,9 @@ class LaneEngine:
             log.lane_failed(session.ref, session.account_id, error, failures=None, retry_at=None)
             return Ran()  # another worker has it, or the lease ends by itself: the sweep finds it
         assert failing is not None, "write calls change"
-        log.lane_failed(session.ref, session.account_id, error, failures=failing.lane.failures, retry_at=failing.retry_at)
+        log.lane_failed(
+            session.ref, session.account_id, error, failures=failing.lane.failures, retry_at=failing.retry_at
+        )
         await self._waker.enqueue(session.ref, failing.retry_at)
         return Failed(failing.retry_at)
 
