@@ -55,7 +55,7 @@ async def _system() -> System:
 
 
 def _has_failed(ready: asyncio.Future[System]) -> bool:
-    """Then the next call tries again: an instance may live for hours."""
+    """Whether the next call must try again: an instance may live for hours."""
     return ready.done() and (ready.cancelled() or ready.exception() is not None)
 
 

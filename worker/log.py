@@ -19,7 +19,7 @@ from worker.log_safety import error_shown, lane_shown, masked, place_in, trace_o
 _log = logging.getLogger("outbox")
 
 TALKATIVE = ("httpx", "httpcore", "urllib3", "hpack")
-"""Libraries that log addresses and headers of each call. Quiet from the import on, whoever configures logging."""
+"""Libraries that log addresses and headers of each call. Quiet from the import of this module on, in every process."""
 for _name in TALKATIVE:
     logging.getLogger(_name).setLevel(logging.WARNING)
 

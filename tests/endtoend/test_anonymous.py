@@ -100,7 +100,7 @@ ANONYMOUS: dict[str, Call] = {
         401, "/simulated/shop", lambda: {SIGNATURE_HEADER: signed(SECRET, b"{}", now() - timedelta(hours=1))}
     ),
     "a webhook of an unknown provider": Call(401, "/carrier-pigeon/shop", forged),
-    "a webhook of an unknown account": Call(401, "/simulated/nobody", forged),
+    "a webhook of an unknown account": Call(401, "/simulated/unknown", forged),
     "a webhook of an impossible account": Call(401, "/simulated/a__b", forged),
     "whatsapp's without a signature": Call(401, "/whatsapp_cloud/shop"),
     "whatsapp's with one that is too short": Call(
