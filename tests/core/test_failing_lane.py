@@ -12,6 +12,7 @@ import pytest
 from tests.core.support import Calm, simulate
 from tests.core.test_inbound import comes_in
 from worker import metrics
+from worker.log_safety import lane_shown
 from worker.settings import Settings
 from worker.store import paths
 
@@ -129,5 +130,6 @@ def test_a_failure_is_logged_with_its_count_and_counted(caplog: pytest.LogCaptur
         simulate(body, on_conversation=application, workers=1)
     lines = [getattr(record, "fields", {}) for record in caplog.records]
     failed = [(line["lane"], line["failures"]) for line in lines if line.get("action") == "lane_failed"]
-    assert failed == [("inbound:shop__one", 1), ("inbound:shop__one", 2)]
+    shown = lane_shown("inbound:shop__one")
+    assert failed == [(shown, 1), (shown, 2)]
     assert count() - before == 2

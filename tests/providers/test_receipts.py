@@ -14,7 +14,8 @@ from worker.inbound.webhook import Answer
 
 ORDERS = sorted(set(itertools.permutations(["sent", "delivered", "read"] * 2)))
 """All orders of the three, each of them coming twice: 90."""
-FIRST = datetime(2026, 3, 1, 12, tzinfo=UTC)
+FIRST = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
+"""After every send of these tests: what is delivered before it was sent gets the time of the send."""
 
 
 @pytest.fixture(params=["interakt", "signed_webhook"])
@@ -64,7 +65,8 @@ async def assert_read(product: Whole, orders: list[tuple[str, ...]]) -> None:
         shown = await product.shown(f"request-{index:03d}", number(index))
         assert shown["status"] == "read", order
         assert shown["readAt"] == FIRST + timedelta(seconds=order.index("read")), order
-        assert shown["deliveredAt"] == FIRST + timedelta(seconds=order.index("delivered")), order
+        earliest = min(order.index("delivered"), order.index("read"))  # no later than the time at which it was read
+        assert shown["deliveredAt"] == FIRST + timedelta(seconds=earliest), order
         assert (await product.outbox(f"request-{index:03d}"))["status"] == "sent"
 
 
