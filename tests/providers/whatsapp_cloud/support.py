@@ -117,8 +117,8 @@ class Office:
         """The messages that left, without those uploads that came before."""
         return [json.loads(it.content) for it in self.seen.requests if it.url.path.endswith("/messages")]
 
-    async def add_file(self, media_id: str = "picture", content: bytes = PICTURE) -> None:
-        await self.shelf.add(FileRef("acme", media_id), content, mime_type="image/png", filename=None)
+    async def add_file(self, media_id: str = "picture", content: bytes = PICTURE, account_id: str = "acme") -> None:
+        await self.shelf.add(FileRef(account_id, media_id), content, mime_type="image/png", filename=None)
 
     # --- the whole system
 

@@ -64,6 +64,7 @@ async def test_a_caption_that_whatsapp_has_no_place_for_is_refused_before_anythi
 
 async def test_a_file_is_uploaded_once_for_many_messages_and_once_for_each_account(acme: Office) -> None:
     await acme.add_file()
+    await acme.add_file(account_id="other")
     for number, account in enumerate(["acme", "acme", "other", "acme"]):
         outcome = await acme.call(message(f"request-{number}", account_id=account, parts=(media(),)))
         assert isinstance(outcome, Sent)
