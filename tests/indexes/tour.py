@@ -31,7 +31,7 @@ async def _ready(system: System) -> None:
 
 
 async def _first_pages(system: System) -> None:
-    for collection in (paths.OUTBOX, paths.RUNS):
+    for collection in (paths.OUTBOX, paths.RUNS, paths.REMINDERS):
         async for _ in pages(system.gateway, collection):
             break
 

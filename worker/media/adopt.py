@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
+from worker.audit.pages import pages
 from worker.domain.media_owner import GiveTo, Named, Unclear, owners
 from worker.domain.message import MediaPart, OutboxMessage, OutboxStatus, Part
 from worker.domain.reminder import Reminder, ReminderStatus, parse_reminder
 from worker.media.shelf import FileRef, Shelf
 from worker.store import paths
-from worker.store.find import Find
 from worker.store.gateway import Gateway
 from worker.store.messages import MessageStore
 from worker.store.uploads import UploadRef, UploadStore
@@ -76,12 +76,8 @@ async def _named_in_messages(gateway: Gateway) -> AsyncIterator[tuple[str, tuple
 
 
 async def _named_in_reminders(gateway: Gateway) -> AsyncIterator[tuple[str, tuple[Part, ...]]]:
-    after: tuple[str, ...] | None = None
-    while page := await gateway.find(
-        Find(collection=paths.REMINDERS, order_by=("__name__",), limit=PAGE, start_after=after)
-    ):
+    async for page in pages(gateway, paths.REMINDERS):
         for snapshot in page:
             reminder = parse_reminder(snapshot.id, snapshot.data)
             if isinstance(reminder, Reminder) and reminder.status is not ReminderStatus.ENDED:
                 yield reminder.account_id, reminder.parts
-        after = (page[-1].path,)
