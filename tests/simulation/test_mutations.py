@@ -230,10 +230,11 @@ BROKE_LAST_TIME = {
     "with targets that are not known again": 12,
     "with a pause in name only": 48,
     "with pages that do not overlap": 128,
-    "with a redrive that leaves the old times": 62,
+    "with a redrive that leaves the old times": 203,
     "with a redrive without a new series": 62,
 }
-"""The first world that did. It is tried before the others, to save their time."""
+"""The first world that did. It is tried before the others, to save their time, and may lie beyond them: about one world
+in a hundred redrives a message of the right kind."""
 
 
 @pytest.mark.timeout(1800)
@@ -242,7 +243,8 @@ def test_the_simulation_finds(mutation: str, monkeypatch: pytest.MonkeyPatch) ->
     patch, expected = MUTATIONS[mutation]
     patch(monkeypatch)
 
-    for seed in sorted(range(SEEDS), key=lambda seed: seed != BROKE_LAST_TIME.get(mutation)):
+    first = BROKE_LAST_TIME.get(mutation, 0)
+    for seed in (first, *(seed for seed in range(SEEDS) if seed != first)):
         found = run_seed(seed).breaches
         if any(breach.startswith(tuple(expected)) for breach in found):
             return
