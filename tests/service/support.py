@@ -28,11 +28,12 @@ from emulator.rpc.inprocess import Carry, InProcessChannel
 from emulator.rpc.service import Message
 from worker.app import app
 from worker.auth import CallerCheck
-from worker.outbox.enqueue import Enqueued, NewMessage
+from worker.outbox.enqueue import NewMessage, batch
 from worker.providers.credentials import FixedCredentials
 from worker.providers.registry import ProviderSettings, providers
 from worker.settings import Settings
 from worker.store import paths
+from worker.store.gateway import Conflict
 from worker.store.writes import upsert
 from worker.wiring import System, assemble
 
@@ -163,7 +164,8 @@ class Service:
         new = NewMessage(
             request_id=request_id, account_id=account_id, to="+491701", parts=parts, created_by="u", send_at=at
         )
-        assert isinstance(await self.system.enqueue(new), Enqueued)
+        # As it stands in Firestore: the time may have passed since.
+        assert not isinstance(await self.system.gateway.commit(batch(new)), Conflict)
 
     async def forget(self, request_id: str, account_id: str = "shop") -> None:
         """A message that was due a minute ago and whose event was lost."""

@@ -175,7 +175,7 @@ async def world(google: Google, served: support.Certificates, monkeypatch: pytes
         monkeypatch.setattr(functions.main, "_callers", lambda: callers)
         functions.main._users.cache_clear()
         await service.account()
-        await service.system.gateway.commit([upsert("accounts/shop/members/ann", {"role": "agent"})])
+        await service.system.gateway.commit([upsert("accounts/shop/members/ann", {"role": "owner"})])
         await service.send("due-long-ago", at=now() - timedelta(minutes=5))  # something for a task or a sweep to do
         await service.system.waker.wake(lane_of("shop"))
         await service.system.runs.create(RUN)
