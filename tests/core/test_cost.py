@@ -41,9 +41,13 @@ def test_in_bulk_a_message_costs_at_most_1_1_reads_and_3_1_writes(per_minute: in
 
 
 def test_a_receipt_costs_one_read_and_one_write() -> None:
+    """Of an account that the instance knows: it reads the account once a minute, to route events."""
+
     async def body(calm: Calm) -> tuple[int, int]:
-        calm.world.provider.faults = Faults(receiptDelayMs=10_000)
         await calm.account()
+        await calm.send("request-0")
+        await calm.until(lambda: calm.document("threads/shop__+491/messages/request-0")["status"] == "read")
+        calm.world.provider.faults = Faults(receiptDelayMs=10_000)
         await calm.send("request-1")
         await calm.until(lambda: calm.status("request-1") == "sent")
         await asyncio.sleep(5)

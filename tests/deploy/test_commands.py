@@ -63,6 +63,8 @@ def test_a_second_run_makes_nothing_twice(again: list[Command]) -> None:
 
 def test_every_script_needs_a_project_and_says_so(tmp_path: Path) -> None:
     for script in sorted(ROOT.glob("deploy/*.sh")):
+        if script.name == "gate.sh":
+            continue  # runs the tests, and touches no project
         with pytest.raises(AssertionError, match="set PROJECT_ID to the id of the Google Cloud project"):
             run(script.name, where=tmp_path, exists=True, PROJECT_ID="")
 

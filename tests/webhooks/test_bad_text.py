@@ -9,6 +9,7 @@ import pytest
 
 from emulator.providers.app import FORMS
 from emulator.providers.own import OWN
+from tests.webhooks import support
 from tests.webhooks.support import ACCOUNT, NAMES, Hooks, counted, inbound
 from worker.providers.protocol import WebhookEvent
 from worker.providers.registry import Providers
@@ -18,11 +19,14 @@ NUMBER = "4915112345"
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name in FORMS or name == "simulated"])
-async def test_half_of_a_surrogate_pair_is_stored_as_a_question_mark(hooks: Hooks, name: str) -> None:
+async def test_half_of_a_surrogate_pair_is_stored_as_a_question_mark(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     event = {**inbound(text="half \ud83d of a crab"), "to": NUMBER}
-    assert await hooks.post(name, FORMS.get(name, OWN).body(ACCOUNT, event)) == 200
-    (message,) = await hooks.inbound()
-    assert message.data["parts"] == [{"type": "text", "text": "half ? of a crab"}]
+    async with support.hooks(monkeypatch, provider=name) as hooks:
+        assert await hooks.post(name, FORMS.get(name, OWN).body(ACCOUNT, event)) == 200
+        (message,) = await hooks.inbound()
+        assert message.data["parts"] == [{"type": "text", "text": "half ? of a crab"}]
 
 
 class Failing(Simulated):

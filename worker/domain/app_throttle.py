@@ -1,15 +1,15 @@
 """An app-wide throttle: the provider tells one account, and all accounts of that provider wait.
 
 `limits/app-{provider}.pausedUntil` is authoritative. Each worker keeps one copy for all its lanes. The copy is good for
-20 s after it was read, and for 20 s after the provider accepted a call: an app that is throttled accepts none. So while
-messages go out, no read is made at all. A crash leaves a pause that ends by itself.
+two minutes after it was read, and as long after the provider accepted a call: an app that is throttled accepts none. So
+while messages go out, no read is made at all. A crash leaves a pause that ends by itself.
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-FRESH = timedelta(seconds=20)
+FRESH = timedelta(seconds=120)
 """How long a worker believes its copy. A change of an account goes unnoticed for as long (worker/outbox/drain.py)."""
 ENOUGH = 0.75
 """A known pause that lasts for this share of the one asked for is long enough. Calls in flight at the same time are
