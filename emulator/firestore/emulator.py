@@ -10,6 +10,7 @@ from typing import Any
 from emulator.firestore.commit_delay import CommitDelay
 from emulator.firestore.delivery import Delivery
 from emulator.firestore.engine import Engine
+from emulator.firestore.guard import Guard
 from emulator.firestore.indexes import IndexRules
 from emulator.firestore.service import FirestoreService
 from emulator.firestore.times import Clock, system_clock
@@ -42,9 +43,11 @@ class FirestoreEmulator:
         concurrency: Concurrency = Concurrency.PESSIMISTIC,
         commit_delay: CommitDelay | None = None,
     ) -> None:
-        rules = None if indexes is None else IndexRules.load(indexes)
-        self.engine = Engine(None if data is None else data / DATABASE_FILE, clock, rules)
-        self.service: Service = FirestoreService(self.engine, databases, concurrency, commit_delay).table()
+        needed = None if indexes is None else IndexRules.load(indexes)
+        self.engine = Engine(None if data is None else data / DATABASE_FILE, clock, needed)
+        self.guard = Guard(self.engine)
+        service = FirestoreService(self.engine, databases, concurrency, commit_delay, self.guard)
+        self.service: Service = service.table()
         self.triggers = Triggers(self.engine)
         self._channels = WebChannels(self.service)
         self._pool = HttpSender()
@@ -57,7 +60,7 @@ class FirestoreEmulator:
         """The ASGI application to serve beside `service`."""
         from emulator.firestore.http import http_app  # here, since a simulation has no use for a web framework
 
-        return http_app(self.engine, self.triggers, self.service, self._channels)
+        return http_app(self.engine, self.triggers, self.service, self._channels, self.guard)
 
     async def start(self) -> None:
         if self._delivery is not None:

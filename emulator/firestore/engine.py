@@ -183,7 +183,8 @@ class Engine:
     def draft(self, writes: Sequence[CheckedWrite], request_micros: int | None = None) -> Drafted:
         """Decides a commit against what is stored now. Raises if a precondition does not hold.
 
-        `request_micros` is when the request arrived, for server timestamps; None means now."""
+        `request_micros` is when the request arrived, for server timestamps; None means now.
+        """
         drafts: dict[Location, DraftState] = {}
         rows: dict[Location, Row | None] = {}
         results: list[list[Proto]] = []

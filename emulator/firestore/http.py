@@ -1,7 +1,8 @@
-"""The HTTP side, at the same paths as Google's emulator: health, REST, a browser's streams, clearing, event triggers.
+"""The HTTP side, at the same paths as Google's emulator: health, REST, a browser's streams, clearing, event triggers,
+security rules.
 
-Some of what Google's has is left out here, and each is refused by name. Security rules above all: whoever loads rules
-wants them enforced, and a test that loads rules which nobody looks at would pass for the wrong reason.
+Some of what Google's has is left out here, and each is refused by name, rather than let a test pass for the wrong
+reason.
 """
 
 from __future__ import annotations
@@ -15,27 +16,20 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from emulator.firestore.engine import Engine
+from emulator.firestore.guard import Guard
 from emulator.firestore.rest import Rest, read_body
 from emulator.firestore.rest_bulk import delete_below, delete_groups
 from emulator.firestore.rest_messages import json_of, object_of, refused
 from emulator.firestore.rest_origins import for_any_origin
+from emulator.firestore.rules_http import rules_routes
 from emulator.firestore.triggers import BadTrigger, Triggers, parse_trigger
 from emulator.firestore.webchannel import WebChannels
 from emulator.firestore.webchannel_http import channel
 from emulator.rpc.errors import RpcError, invalid_argument, not_found, unimplemented
 from emulator.rpc.service import BidiStream, Service, refusal_of
 
-RULES = (
-    "Security rules are not enforced by this emulator, so it takes none, rather than let tests of rules pass unseen. "
-    "Test rules on Google's emulator, and start this one without them."
-)
 EXPORTS = "Google's export format is not read or written by this emulator; start it with --data DIRECTORY to keep data."
 LEFT_OUT = {
-    "/emulator/v1/projects/{project}:securityRules": RULES,
-    "/emulator/v1/projects/{project}/databases/{database}:securityRules": RULES,
-    "/emulator/v1/projects/{project}:ruleCoverage": RULES,
-    "/emulator/v1/projects/{project}:ruleCoverage.html": RULES,
-    "/emulator/v1/projects/{project}/databases/{database}:ruleCoverage": RULES,
     "/emulator/v1/projects/{project}:import": EXPORTS,
     "/emulator/v1/projects/{project}/databases/{database}:import": EXPORTS,
     "/emulator/v1/projects/{project}:export": EXPORTS,
@@ -50,7 +44,7 @@ LEFT_OUT = {
 """Paths that Google's emulator answers at and we do not, with the reason."""
 
 
-def http_app(engine: Engine, triggers: Triggers, service: Service, channels: WebChannels) -> ASGIApp:
+def http_app(engine: Engine, triggers: Triggers, service: Service, channels: WebChannels, guard: Guard) -> ASGIApp:
     async def health(request: Request) -> Response:
         return PlainTextResponse("Ok\n")
 
@@ -94,6 +88,7 @@ def http_app(engine: Engine, triggers: Triggers, service: Service, channels: Web
             Route(admin + "/databases/{database}/documents/{path:path}", clear_below, methods=["DELETE"]),
             Route(admin + ":bulkDelete", bulk_delete, methods=["POST"]),
             Route(admin + "/eventarcTrigger", register, methods=["POST"]),
+            *rules_routes(guard, admin),
         ],
         exception_handlers={
             404: _nothing_here,

@@ -15,23 +15,28 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 from emulator.firestore.engine import Change, Engine
+from emulator.firestore.guard import Guard
 from emulator.firestore.listen_filter import existence_filter
 from emulator.firestore.listen_messages import ADD, CURRENT, NO_CHANGE, REMOVE, RESET, document_messages, target_change
+from emulator.firestore.listen_rules import Judge
 from emulator.firestore.listen_targets import Target, parse_target
 from emulator.firestore.protos import Proto
 from emulator.firestore.resume import resumed_from
 from emulator.rpc.errors import RpcError, invalid_argument
+from emulator.rpc.service import Call
 
 CheckDatabase = Callable[[str], str]
 
 
-async def listen(engine: Engine, requests: AsyncIterator[Proto], check_database: CheckDatabase) -> AsyncIterator[Proto]:
+async def listen(
+    engine: Engine, requests: AsyncIterator[Proto], check_database: CheckDatabase, guard: Guard, call: Call
+) -> AsyncIterator[Proto]:
     """One stream. A request is answered only when every commit so far has been told: then all targets stand at now."""
     commits: deque[tuple[Sequence[Change], int]] = deque()
     asked: deque[Proto | Exception | None] = deque()
     """None: the client will ask for nothing more."""
     news = asyncio.Event()
-    watched = _Watched(engine, check_database)
+    watched = _Watched(engine, check_database, guard, call)
 
     async def read_requests() -> None:
         try:
@@ -47,7 +52,11 @@ async def listen(engine: Engine, requests: AsyncIterator[Proto], check_database:
         commits.append((changes, micros))
         news.set()
 
+    def on_rules() -> None:
+        on_commit((), engine.moment())
+
     engine.after_commit.append(on_commit)
+    guard.on_change.append(on_rules)
     reader = asyncio.create_task(read_requests())
     try:
         while True:
@@ -69,20 +78,29 @@ async def listen(engine: Engine, requests: AsyncIterator[Proto], check_database:
                 yield message
     finally:
         engine.after_commit.remove(on_commit)
+        guard.on_change.remove(on_rules)
         reader.cancel()
 
 
 class _Watched:
     """The targets of one stream, and what each event makes the stream say."""
 
-    def __init__(self, engine: Engine, check_database: CheckDatabase) -> None:
+    def __init__(self, engine: Engine, check_database: CheckDatabase, guard: Guard, call: Call) -> None:
         self._engine = engine
         self._check_database = check_database
+        self._judge = Judge(engine, guard, call)
         self._targets: dict[int, Target] = {}
         self._gives_numbers = False
         """Once a client has left it to the server to number a target, it may number none itself."""
 
     def committed(self, changes: Sequence[Change], micros: int) -> Iterator[Proto]:
+        """No changes: the rules are other ones now."""
+        changed = {change.location for change in changes}
+        for number in list(self._targets):
+            try:
+                self._judge.after(number, changed)
+            except RpcError as error:
+                yield from self._remove(number, error)
         effects = [
             effect for target in self._targets.values() for effect in target.committed(self._engine, changes, micros)
         ]
@@ -101,6 +119,7 @@ class _Watched:
                 raise invalid_argument("A listen request must add or remove a target.")
 
     def _remove(self, number: int, cause: RpcError | None = None) -> Iterator[Proto]:
+        self._judge.forget(number)
         if self._targets.pop(number, None) is not None or cause is not None:
             removed = target_change(REMOVE, [number])
             if cause is not None:
@@ -122,6 +141,7 @@ class _Watched:
         yield target_change(ADD, [number])
         try:
             target = parse_target(number, asked, database)
+            self._judge.begin(target, asked, database)
             messages = list(self._begun(target, asked))
         except RpcError as error:
             yield from self._remove(number, error)

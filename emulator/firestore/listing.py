@@ -98,7 +98,25 @@ class Listing:
         return answer
 
 
+PAGE_SIZE_UNDER_RULES = 30
+"""What rules see as the limit of a request that names none, as in Google's emulator."""
+
+
+def guarded_query(request: Proto) -> Proto:
+    """The query that a listing is, as security rules see it."""
+    query = _structured(request)
+    query.limit.value = request.page_size or PAGE_SIZE_UNDER_RULES
+    return query
+
+
 def _query(parent: Location, request: Proto) -> Query:
+    query = _structured(request)
+    if request.page_size:
+        query.limit.value = request.page_size
+    return parse_query(parent, query)
+
+
+def _structured(request: Proto) -> Proto:
     query = StructuredQuery()
     query.from_.add().collection_id = request.collection_id
     for clause in filter(None, (part.strip() for part in request.order_by.split(","))):
@@ -109,9 +127,7 @@ def _query(parent: Location, request: Proto) -> Query:
         order.field.field_path = words[0]
         if words[-1].lower() == "desc" and len(words) == 2:
             order.direction = DESCENDING
-    if request.page_size:
-        query.limit.value = request.page_size
-    return parse_query(parent, query)
+    return query
 
 
 def _token(position: bytes) -> str:

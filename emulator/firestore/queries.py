@@ -9,33 +9,38 @@ from emulator.firestore import protos
 from emulator.firestore.aggregate import aggregate, parse_aggregations
 from emulator.firestore.engine import Engine
 from emulator.firestore.explain import Explained, planned
+from emulator.firestore.guard import Guard
 from emulator.firestore.names import Location
 from emulator.firestore.protos import Proto
-from emulator.firestore.reading import Readings
+from emulator.firestore.reading import Reading, Readings
 from emulator.firestore.structured_query import parse_query
 from emulator.firestore.times import set_stamp
 from emulator.rpc.service import Call
 
 
 class Queries:
-    def __init__(self, engine: Engine, readings: Readings, parent: Callable[[str], Location]) -> None:
+    def __init__(self, engine: Engine, readings: Readings, parent: Callable[[str], Location], guard: Guard) -> None:
         """`parent` makes a location of a request's parent, in a database that exists."""
         self._engine = engine
         self._readings = readings
         self._parent = parent
+        self._guard = guard
 
     async def run(self, request: Proto, call: Call) -> AsyncIterator[Proto]:
         parent = self._parent(request.parent)
         query = parse_query(parent, request.structured_query)
         explain = request.explain_options if request.HasField("explain_options") else None
         reading = self._readings.of(request, parent.database)
+        is_planned_only = explain is not None and not explain.analyze
+        if not is_planned_only:
+            await self._readings.query(reading, query)
+        self._judge(call, parent, request.structured_query, reading)
         if reading.began and reading.transaction is not None:
             yield protos.RunQueryResponse(transaction=reading.transaction.id)
-        if explain is not None and not explain.analyze:
+        if is_planned_only:
             self._engine.check_indexes(query)
             yield protos.RunQueryResponse(explain_metrics=planned(query))
             return
-        await self._readings.query(reading, query)
         explained = None if explain is None else Explained(self._engine, query)
         started = asyncio.get_running_loop().time()
         documents = (self._engine if explained is None else explained.engine).run(query, reading.at_micros)
@@ -59,15 +64,18 @@ class Queries:
         query = parse_query(parent, asked.structured_query, fields)
         explain = request.explain_options if request.HasField("explain_options") else None
         reading = self._readings.of(request, parent.database)
+        is_planned_only = explain is not None and not explain.analyze
+        if not is_planned_only:
+            await self._readings.query(reading, query)
+        self._judge(call, parent, asked.structured_query, reading)
         answer = protos.RunAggregationQueryResponse()
         if reading.began and reading.transaction is not None:
             answer.transaction = reading.transaction.id
-        if explain is not None and not explain.analyze:
+        if is_planned_only:
             self._engine.check_indexes(query)
             answer.explain_metrics.CopyFrom(planned(query))
             yield answer
             return
-        await self._readings.query(reading, query)
         explained = None if explain is None else Explained(self._engine, query)
         engine = self._engine if explained is None else explained.engine
         started = asyncio.get_running_loop().time()
@@ -78,3 +86,8 @@ class Queries:
         if explained is not None:
             answer.explain_metrics.CopyFrom(explained.of_aggregation(asyncio.get_running_loop().time() - started))
         yield answer
+
+    def _judge(self, call: Call, parent: Location, query: Proto, reading: Reading) -> None:
+        """In the step that reads: after whatever the query had to wait for."""
+        if (enforcer := self._guard.enforcer(call, parent.database)) is not None:
+            enforcer.list(parent, query, reading.at_micros, in_transaction=reading.transaction is not None)

@@ -14,8 +14,9 @@ from emulator.firestore import protos
 from emulator.firestore.commit_delay import CommitDelay
 from emulator.firestore.engine import Engine
 from emulator.firestore.fields import FieldPath, parse_field_path, project
+from emulator.firestore.guard import Guard
 from emulator.firestore.listen import listen
-from emulator.firestore.listing import Listing
+from emulator.firestore.listing import Listing, guarded_query
 from emulator.firestore.names import Location, check_id, parse_database, parse_document, parse_parent
 from emulator.firestore.partition import partition
 from emulator.firestore.protos import Proto
@@ -23,7 +24,7 @@ from emulator.firestore.queries import Queries
 from emulator.firestore.reading import Readings
 from emulator.firestore.times import set_stamp
 from emulator.firestore.transaction import Concurrency
-from emulator.firestore.transactions import Transactions
+from emulator.firestore.transactions import Check, Transactions
 from emulator.firestore.write_stream import write_stream
 from emulator.firestore.writes import CheckedWrite, check_repeated, check_write
 from emulator.rpc.errors import RpcError, invalid_argument, not_found, unimplemented
@@ -31,6 +32,7 @@ from emulator.rpc.service import BidiStream, Call, Method, ServerStream, Service
 
 MAX_REQUEST_BYTES = 10 * 1024 * 1024
 NAME = "google.firestore.v1.Firestore"
+METADATA = "Metadata operations"
 _ID_LETTERS = string.ascii_letters + string.digits
 
 
@@ -41,11 +43,13 @@ class FirestoreService:
         databases: Iterable[str] = ("(default)",),
         concurrency: Concurrency = Concurrency.PESSIMISTIC,
         commit_delay: CommitDelay | None = None,
+        guard: Guard | None = None,
     ) -> None:
         self._engine = engine
+        self._guard = guard or Guard(engine)
         self._transactions = Transactions(engine, concurrency, commit_delay)
         self._readings = Readings(engine, self._transactions)
-        self._queries = Queries(engine, self._readings, self._parent)
+        self._queries = Queries(engine, self._readings, self._parent, self._guard)
         self._listing = Listing(engine)
         self._databases = frozenset(databases)
         self._write_streams = count()
@@ -79,6 +83,8 @@ class FirestoreService:
         mask = _mask(request)
         reading = self._readings.of(request, location.database)
         await self._readings.documents(reading, [location])
+        if (enforcer := self._guard.enforcer(call, location.database)) is not None:
+            enforcer.get([location], reading.at_micros, in_transaction=reading.transaction is not None)
         document = self._engine.get(location, reading.at_micros)
         await self._engine.settled()
         if document is None:
@@ -94,6 +100,8 @@ class FirestoreService:
                 raise invalid_argument(f'The document "{location.name}" is not in the database of the request.')
         reading = self._readings.of(request, database)
         await self._readings.documents(reading, locations)
+        if (enforcer := self._guard.enforcer(call, database)) is not None:
+            enforcer.get(locations, reading.at_micros, in_transaction=reading.transaction is not None)
         if reading.began and reading.transaction is not None:
             yield protos.BatchGetDocumentsResponse(transaction=reading.transaction.id)
         answers = []
@@ -113,6 +121,7 @@ class FirestoreService:
 
     async def partition_query(self, request: Proto, call: Call) -> Proto:
         parent = self._parent(request.parent)
+        self._guard.require_admin(call, parent.database, "Partition queries")
         reading = self._readings.of(request, parent.database)
         answer = partition(self._engine, parent, request, reading.at_micros)
         await self._engine.settled()
@@ -121,20 +130,26 @@ class FirestoreService:
     async def list_documents(self, request: Proto, call: Call) -> Proto:
         parent = self._parent(request.parent)
         reading = self._readings.of(request, parent.database)
+        if request.show_missing:
+            self._guard.require_admin(call, parent.database, METADATA)
         await self._readings.query(reading, self._listing.query(parent, request))
+        if (enforcer := self._guard.enforcer(call, parent.database)) is not None:
+            asked = guarded_query(request)
+            enforcer.list(parent, asked, reading.at_micros, in_transaction=reading.transaction is not None)
         answer = self._listing.documents(parent, request, reading.at_micros)
         await self._engine.settled()
         return answer
 
     async def list_collection_ids(self, request: Proto, call: Call) -> Proto:
         parent = self._parent(request.parent)
+        self._guard.require_admin(call, parent.database, METADATA)
         reading = self._readings.of(request, parent.database)
         answer = self._listing.collection_ids(parent, request, reading.at_micros)
         await self._engine.settled()
         return answer
 
     def listen(self, requests: AsyncIterator[Proto], call: Call) -> AsyncIterator[Proto]:
-        return listen(self._engine, requests, self._database)
+        return listen(self._engine, requests, self._database, self._guard, call)
 
     # --- writes ------------------------------------------------------------------------------------------------------
 
@@ -150,7 +165,7 @@ class FirestoreService:
             if transaction is not None and not transaction.read_only:
                 self._transactions.rollback(transaction.id)
             raise
-        committed = await self._transactions.commit(transaction, writes)
+        committed = await self._transactions.commit(transaction, writes, self._check(call, database))
         answer = protos.CommitResponse()
         if committed is not None:
             answer.write_results.extend(committed.results)
@@ -165,6 +180,7 @@ class FirestoreService:
     async def batch_write(self, request: Proto, call: Call) -> Proto:
         """Not atomic: each write stands alone. What is malformed refuses the whole call."""
         database = self._database(request.database)
+        self._guard.require_admin(call, database, "Batch writes")
         _check_size(request)
         writes = [check_write(write, database) for write in request.writes]
         if len({write.location for write in writes}) < len(writes):
@@ -197,7 +213,7 @@ class FirestoreService:
         write = protos.Write(update=request.document)
         write.update.name = parent.child(request.collection_id, document_id).name
         write.current_document.exists = False
-        return await self._write_one(check_write(write, parent.database), request)
+        return await self._write_one(check_write(write, parent.database), request, call)
 
     async def update_document(self, request: Proto, call: Call) -> Proto:
         location = self._document(request.document.name)
@@ -207,24 +223,30 @@ class FirestoreService:
             write.update_mask.CopyFrom(request.update_mask)
         if request.HasField("current_document"):
             write.current_document.CopyFrom(request.current_document)
-        return await self._write_one(check_write(write, location.database), request)
+        return await self._write_one(check_write(write, location.database), request, call)
 
     async def delete_document(self, request: Proto, call: Call) -> Proto:
         location = self._document(request.name)
         write = protos.Write(delete=request.name)
         if request.HasField("current_document"):
             write.current_document.CopyFrom(request.current_document)
-        await self._transactions.commit(None, [check_write(write, location.database)])
+        checked = check_write(write, location.database)
+        await self._transactions.commit(None, [checked], self._check(call, location.database))
         await self._engine.settled()
         return empty_pb2.Empty()
 
-    async def _write_one(self, write: CheckedWrite, request: Proto) -> Proto:
+    async def _write_one(self, write: CheckedWrite, request: Proto, call: Call) -> Proto:
         mask = _mask(request)
-        await self._transactions.commit(None, [write])
+        await self._transactions.commit(None, [write], self._check(call, write.location.database))
         document = self._engine.get(write.location)
         await self._engine.settled()
         assert document is not None, "it was written in this step"
         return _masked(document, mask)
+
+    def _check(self, call: Call, database: str) -> Check | None:
+        """What holds writes against the rules; None where none are to be enforced."""
+        enforcer = self._guard.enforcer(call, database)
+        return None if enforcer is None else enforcer.writes
 
     # --- transactions ------------------------------------------------------------------------------------------------
 

@@ -42,6 +42,9 @@ from emulator.rpc.errors import RpcError, aborted, invalid_argument
 
 LOCK_WAIT_SECONDS = 2.0
 
+Check = Callable[[Sequence[CheckedWrite], int], None]
+"""Raises if the writes may not be made at this time, in microseconds."""
+
 
 class Transactions:
     def __init__(
@@ -178,8 +181,13 @@ class Transactions:
 
     # --- commits -----------------------------------------------------------------------------------------------------
 
-    async def commit(self, transaction: Transaction | None, writes: Sequence[CheckedWrite]) -> Committed | None:
-        """None: there was nothing to write, and no time at which it was written."""
+    async def commit(
+        self, transaction: Transaction | None, writes: Sequence[CheckedWrite], check: Check | None = None
+    ) -> Committed | None:
+        """None: there was nothing to write, and no time at which it was written.
+
+        `check` may refuse the writes when nothing stands in their way any more, in the step that stores them.
+        """
         if transaction is not None and transaction.read_only and writes:
             raise invalid_argument("Cannot modify entities in a read-only transaction.")
         if not writes:
@@ -191,16 +199,20 @@ class Transactions:
             arrived = self._engine.now_micros()
             await asyncio.sleep(self._commit_delay())
         if not self._open and not self._line:
-            return self._engine.store(
-                self._engine.draft(writes, arrived)
-            )  # no transaction to wait for: the common case
+            return self._stored(writes, check, arrived)  # no transaction to wait for: the common case
         party = transaction or Transaction(id=b"", database="", age=next(self._numbers))
         try:
             await self._wait(party, writes, lambda: self._in_the_way(party, writes))
             self._check_reads(party)
-            return self._engine.store(self._engine.draft(writes, arrived))
+            return self._stored(writes, check, arrived)
         finally:
             self._end(party)
+
+    def _stored(self, writes: Sequence[CheckedWrite], check: Check | None, arrived: int | None) -> Committed:
+        micros = self._engine.now_micros() if arrived is None else arrived
+        if check is not None:
+            check(writes, micros)
+        return self._engine.store(self._engine.draft(writes, micros))
 
     def _check_reads(self, party: Transaction) -> None:
         at = party.snapshot_micros

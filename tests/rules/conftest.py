@@ -27,9 +27,16 @@ def rules_emulator(official_place: Place) -> RulesEmulator:
     return RulesEmulator(official_place)
 
 
+@pytest.fixture(scope="session", params=["grpc", "official"])
+def rules_place(request: pytest.FixtureRequest) -> Place:
+    """Our emulator, and Google's where this machine has it."""
+    place: Place = request.getfixturevalue(f"{request.param}_place")
+    return place
+
+
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def guarded(rules_emulator: RulesEmulator) -> GuardedProject:
+async def guarded(rules_place: Place) -> GuardedProject:
     """A project with the rules that production gets."""
-    project = GuardedProject(rules_emulator)
+    project = GuardedProject(RulesEmulator(rules_place))
     await project.load(RULES.read_text(encoding="utf-8"))
     return project

@@ -9,11 +9,13 @@ from random import Random
 from hypothesis import given
 
 from emulator.firestore.engine import Engine
+from emulator.firestore.guard import Guard
 from emulator.firestore.listen import listen
 from emulator.firestore.listen_messages import ADD, CURRENT, NO_CHANGE, REMOVE, RESET
 from emulator.firestore.protos import ListenRequest
 from emulator.firestore.times import micros_of
 from emulator.rpc.errors import RpcError
+from emulator.rpc.service import Call
 from tests.conformance.wire import Proto, delete, query, set_, where
 from tests.emulator.firestore import chance
 from tests.emulator.firestore.support import DATABASE, ROOT, SteppingClock, commit, examples, name, parsed, paths, place
@@ -24,7 +26,8 @@ class Listener:
 
     def __init__(self, engine: Engine) -> None:
         self._requests: asyncio.Queue[Proto] = asyncio.Queue()
-        self._stream = aiter(listen(engine, self._asked(), lambda database: database))
+        guard = Guard(engine)
+        self._stream = aiter(listen(engine, self._asked(), lambda database: database, guard, Call(metadata={})))
         self._next: asyncio.Task[Proto] | None = None
         self.view: dict[int, dict[str, bytes]] = {}
         self.kinds: list[str] = []

@@ -78,13 +78,6 @@ DIFFERENT: dict[str, tuple[Ask, int, int]] = {
         200,
     ),
     "a pipeline": (Ask("POST", ":executePipeline", {}), 500, 501),
-    "the rules": (Ask("GET", ADMIN + ":securityRules"), 200, 501),
-    "rules to enforce": (
-        Ask("PUT", ADMIN + ":securityRules", {"rules": {"files": [{"name": "rules", "content": OPEN}]}}),
-        200,
-        501,
-    ),
-    "the coverage of rules": (Ask("GET", ADMIN + ":ruleCoverage"), 200, 501),
     "an import": (Ask("POST", ADMIN + ":import", {"exportDirectory": "none"}), 400, 501),
     "an export": (Ask("POST", ADMIN + ":export", {"exportDirectory": "none"}), 400, 501),
     "a trigger of the first generation": (
