@@ -24,7 +24,7 @@ from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpc
 from emulator.functions_host import OUTBOX_TRIGGER
 from emulator.official import EmulatorFailed, OfficialEmulator
 from emulator.processes import ManagedProcess, ProcessFailed, free_port
-from emulator.product import INDEXES
+from emulator.product import INDEXES, RULES
 from emulator.providers.simulator import DEFAULT_SECRET
 from emulator.stack import HOST, CannotStart
 
@@ -49,8 +49,6 @@ OPTIONS = {
 }
 TRIES = 3
 """How often ports are chosen, where they may be any."""
-RULES = Path(__file__).resolve().parent.parent / "firestore.rules"
-"""For browsers, on Google's emulator. Ours has none; and whoever is server-side passes them by."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +66,8 @@ class DevSettings:
     """A directory; None keeps everything in memory."""
     indexes: Path | None = INDEXES
     """Queries that production would refuse, with these, are refused; None serves all."""
+    rules: Path | None = RULES
+    """Security rules for browsers and apps, on either emulator; server-side clients pass them by. None: no rules."""
     official: bool = False
     """Google's Firestore emulator instead of ours."""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -220,7 +220,7 @@ class DevStack:
             emulator = await asyncio.to_thread(
                 OfficialEmulator.start,
                 port=self.ports["firestore"],
-                rules=RULES if RULES.is_file() else None,
+                rules=self.settings.rules,
                 functions_emulator=self._functions,
             )
             self._exit.callback(emulator.stop)
@@ -236,6 +236,7 @@ class DevStack:
         else:
             google += ["--firestore-port", port["firestore"], "--functions", self._functions]
             google += [] if settings.indexes is None else ["--indexes", str(settings.indexes)]
+            google += [] if settings.rules is None else ["--rules", str(settings.rules)]
         if settings.data is not None:
             google += ["--data", str(settings.data)]
             provider += ["--data", str(settings.data / "provider-calls.jsonl")]

@@ -1,6 +1,6 @@
 """What the product's own stacks hold Firestore to: the files at the root of the repository that production gets.
 
-With them a query without an index fails here, and not after the next deployment.
+With them a query without an index, or a write that no rule allows, fails here, and not after the next deployment.
 """
 
 from __future__ import annotations
@@ -17,3 +17,4 @@ def _file(name: str) -> Path | None:
 
 
 INDEXES = _file("firestore.indexes.json")
+RULES = _file("firestore.rules")

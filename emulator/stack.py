@@ -26,6 +26,8 @@ class EmulatorSettings:
     data: Path | None = None
     """A directory; None keeps everything in memory."""
     indexes: Path | None = None
+    rules: Path | None = None
+    """Security rules to enforce, loaded again when the file changes; None enforces none."""
     functions: str | None = None
     """HOST:PORT that Firestore events are delivered to."""
     queues: Sequence[str] = ()
@@ -83,6 +85,7 @@ def _firestore(settings: EmulatorSettings) -> FirestoreEmulator:
     return FirestoreEmulator(
         settings.data,
         indexes=settings.indexes,
+        rules=settings.rules,
         functions=settings.functions,
         concurrency=settings.concurrency,
     )

@@ -1,48 +1,32 @@
-"""Security rules in force: which rules a project has, and every call held against them.
+"""Security rules in force: which rules each project has, and who is held against them.
 
-A call is judged in the step that reads or writes, so that nothing can change between the verdict and the deed. Calls
-of an administrator, and all calls to a project without rules, are not judged.
+Administrators, and all callers of a project without rules, are not judged. What judges the others is in `enforce.py`,
+which is imported with the first rules: an emulator without rules does not wait for it.
 """
 
 from __future__ import annotations
 
-import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import grpc
 
 from emulator.firestore.engine import Engine
-from emulator.firestore.fields import NAME_PATH, format_field_path, parse_field_path
-from emulator.firestore.guard_queries import (
-    Alternative,
-    alternatives,
-    asked_path,
-    named_documents,
-    query_map,
-    selected_fields,
-)
-from emulator.firestore.guard_values import claim_value, document_map, document_path
-from emulator.firestore.identity import Admin, Anonymous, User, identity_of
-from emulator.firestore.names import Location
-from emulator.firestore.protos import Proto
-from emulator.firestore.rules.coverage import Coverage
-from emulator.firestore.rules.decide import Allowed, Denied, Question, decide_with
-from emulator.firestore.rules.evaluate import UNDEFINED, Accesses
-from emulator.firestore.rules.explain import Step, explained, recording
-from emulator.firestore.rules.prove import Unprovable, known_data
-from emulator.firestore.rules.ruleset import Ruleset, compile_rules
-from emulator.firestore.rules.values import Path, Timestamp, Value
-from emulator.firestore.writes import CheckedWrite, DraftState, apply_write
+from emulator.firestore.identity import Admin, identity_of
 from emulator.rpc.errors import RpcError
 from emulator.rpc.service import Call
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from emulator.firestore.enforce import Enforcer, Loaded
+    from emulator.firestore.rules.ruleset import Ruleset
 
 KEPT_REFUSALS = 100
-LONGEST_MESSAGE = 1_500
-"""Characters. A status message travels in a header, which has a limit of its own."""
+
+
+class RulesFileError(Exception):
+    """A file of rules cannot be read or does not compile; the message names it and says why."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,18 +45,6 @@ class Refused:
         return "\n".join([f"{self.method} {self.path} by {who} is refused by the security rules", *self.reasons])
 
 
-@dataclass
-class Loaded:
-    """Rules in force, and what they have been seen to do."""
-
-    ruleset: Ruleset
-    coverage: Coverage = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.coverage = Coverage(self.ruleset)
-        self.blocks = self.ruleset.compiled(recording)
-
-
 class Guard:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -84,6 +56,9 @@ class Guard:
 
     def load(self, source: str, project: str | None = None) -> Ruleset:
         """Rules for one project, or for all that have none of their own. RulesRejected leaves the earlier ones."""
+        from emulator.firestore.enforce import Loaded
+        from emulator.firestore.rules.ruleset import compile_rules
+
         loaded = Loaded(compile_rules(source))
         if project is None:
             self._default = loaded
@@ -98,12 +73,14 @@ class Guard:
 
     def enforcer(self, call: Call, database: str) -> Enforcer | None:
         """For one call; None: nothing is to be enforced."""
-        loaded = self.loaded(_project(database))
+        loaded = self.loaded(project_of(database))
         if loaded is None:
             return None
         identity = identity_of(call.metadata)
         if isinstance(identity, Admin):
             return None
+        from emulator.firestore.enforce import Enforcer
+
         return Enforcer(self, self._engine, loaded, database, identity)
 
     def require_admin(self, call: Call, database: str, what: str) -> None:
@@ -111,221 +88,5 @@ class Guard:
             raise RpcError(grpc.StatusCode.PERMISSION_DENIED, f"{what} require admin authentication.")
 
 
-def _project(database: str) -> str:
+def project_of(database: str) -> str:
     return database.split("/")[1]
-
-
-class _State:
-    """The documents that rules may read: as they are, at a moment, or as a commit would leave them."""
-
-    def __init__(
-        self, engine: Engine, database: str, at_micros: int | None, drafts: dict[Location, DraftState]
-    ) -> None:
-        self._engine = engine
-        self._database = database
-        self._at = at_micros
-        self._drafts = drafts
-        self._known: dict[tuple[Location, bool], dict[str, Value] | None] = {}
-        self.read: set[Location] = set()
-
-    def document(self, segments: tuple[str, ...], *, after: bool) -> dict[str, Value] | None:
-        location = Location(self._database, segments)
-        self.read.add(location)
-        return self.at(location, after=after)
-
-    def at(self, location: Location, *, after: bool) -> dict[str, Value] | None:
-        key = (location, after)
-        if key not in self._known:
-            draft = self._drafts.get(location)
-            if draft is not None:
-                found = draft.current if after else draft.stored
-            else:
-                found = None if any("/" in part for part in location.segments) else self._engine.get(location, self._at)
-            self._known[key] = None if found is None else document_map(location, found)
-        return self._known[key]
-
-
-class Enforcer:
-    """The rules of one call. Its verdicts share the limits on document accesses."""
-
-    def __init__(self, guard: Guard, engine: Engine, loaded: Loaded, database: str, identity: User | Anonymous) -> None:
-        self._guard = guard
-        self._engine = engine
-        self._loaded = loaded
-        self._database = database
-        self._uid = identity.uid if isinstance(identity, User) else None
-        self._auth: Value = None
-        if isinstance(identity, User):
-            self._auth = {"token": claim_value(dict(identity.claims)), "uid": identity.uid}
-        self._accesses = Accesses()
-        self.dependencies: set[Location] = set()
-        """The documents that the verdicts so far rest on, besides those that were asked about."""
-
-    # --- the calls
-
-    def get(self, locations: Iterable[Location], at_micros: int | None = None, *, in_transaction: bool = False) -> None:
-        """PERMISSION_DENIED unless each of the documents may be read."""
-        state = _State(self._engine, self._database, at_micros, {})
-        micros = self._engine.now_micros()
-        for location in locations:
-            request = self._request("get", micros, in_transaction=in_transaction)
-            request |= {"fields": None, "path": document_path(location)}
-            self._ask("get", location.segments, request, state.at(location, after=False), state, micros)
-        self.dependencies |= state.read
-
-    def list(
-        self, parent: Location, query: Proto, at_micros: int | None = None, *, in_transaction: bool = False
-    ) -> None:
-        """PERMISSION_DENIED unless the rules allow every document that the query could find."""
-        state = _State(self._engine, self._database, at_micros, {})
-        micros = self._engine.now_micros()
-        asked = query_map(parent, query)
-        fields = selected_fields(query)
-        path = asked_path(parent, query)
-        for alternative in alternatives(query):
-            request = self._request("list", micros, in_transaction=in_transaction)
-            request |= {"fields": fields, "query": asked}
-            named = named_documents(alternative, self._database)
-            if named:
-                self._list_named(named[0], request, state, micros)
-            else:
-                self._list_alternative(alternative, path, request, state, micros)
-        self.dependencies |= state.read
-
-    def _list_named(self, location: Location, request: dict[str, Value], state: _State, micros: int) -> None:
-        """A document's name is in the filter, so the document itself is looked at."""
-        request["path"] = document_path(location)
-        found = state.at(location, after=False)
-        self.dependencies.add(location)
-        self._ask("list", location.segments, request, UNDEFINED if found is None else found, state, micros)
-
-    def _list_alternative(
-        self, alternative: Alternative, path: tuple[Value, ...], request: dict[str, Value], state: _State, micros: int
-    ) -> None:
-        known = [part for part in path[:-1] if isinstance(part, str)]
-        if len(known) == len(path) - 1:  # a group of collections has no path of its own
-            request["path"] = Path(("databases", self._database.rpartition("/")[2], "documents", *known))
-        filters = [one for one in alternative if one.path != NAME_PATH]
-        try:
-            resource: Value = {"data": known_data(filters)}
-        except Unprovable:
-            reasons = ["The filters of the query contradict each other, so they prove nothing."]
-            raise self._refusal("list", path, reasons, micros) from None
-        self._ask("list", path, request, resource, state, micros)
-
-    def writes(self, writes: Sequence[CheckedWrite], micros: int) -> None:
-        """PERMISSION_DENIED unless each document may become what all writes together make of it.
-
-        Preconditions count only in that they say whether a document is created or updated: rules come before them.
-        """
-        drafts: dict[Location, DraftState] = {}
-        first: dict[Location, CheckedWrite] = {}
-        by_location: dict[Location, list[CheckedWrite]] = {}
-        for write in writes:
-            if write.is_verify:
-                continue
-            draft = drafts.get(write.location)
-            if draft is None:
-                stored = self._engine.get(write.location)
-                draft = drafts[write.location] = DraftState(stored=stored, current=stored)
-                first[write.location] = write
-            by_location.setdefault(write.location, []).append(write)
-            apply_write(write._replace(must_exist=None, must_have_update_time=None), draft, micros)
-        state = _State(self._engine, self._database, None, drafts)
-        for location, draft in drafts.items():
-            method = _method(first[location], draft)
-            request = self._request(method, micros, in_transaction=True)
-            request |= {
-                "path": document_path(location),
-                "readFields": None,
-                "resource": state.at(location, after=True),
-                "transforms": _transforms(by_location[location]),
-                "writeFields": _written_fields(by_location[location]),
-            }
-            self._ask(method, location.segments, request, state.at(location, after=False), state, micros)
-
-    # --- verdicts
-
-    def _request(self, method: str, micros: int, *, in_transaction: bool) -> dict[str, Value]:
-        return {
-            "auth": self._auth,
-            "headers": {},
-            "inTransaction": in_transaction,
-            "method": method,
-            "time": Timestamp(micros // 1000 * 10**6),
-        }
-
-    def _ask(
-        self,
-        method: str,
-        path: tuple[Value, ...],
-        request: dict[str, Value],
-        resource: Value,
-        state: _State,
-        micros: int,
-    ) -> None:
-        question = Question(
-            method=method,
-            database=self._database.rpartition("/")[2],
-            path=path,
-            request=request,
-            resource=resource,
-            documents=state,
-            accesses=self._accesses,
-        )
-        trace: list[Step] = []
-        ruleset = self._loaded.ruleset
-        verdict = decide_with(self._loaded.blocks, ruleset.fewest_in_glob, question, trace)
-        self._loaded.coverage.add(trace)
-        if isinstance(verdict, Allowed):
-            return
-        raise self._refusal(method, path, _reasons(ruleset, verdict, trace), micros)
-
-    def _refusal(self, method: str, path: tuple[Value, ...], reasons: Sequence[str], micros: int) -> RpcError:
-        refused = Refused(
-            project=_project(self._database),
-            method=method,
-            path="/".join(part if isinstance(part, str) else "*" for part in path),
-            uid=self._uid,
-            micros=micros,
-            reasons=reasons,
-        )
-        self._guard.refusals.append(refused)
-        log.info("%s", refused, extra={"action": "rules_refused", "method": method, "path": refused.path})
-        text = str(refused)
-        message = text if len(text) <= LONGEST_MESSAGE else f"{text[: LONGEST_MESSAGE - 1]}…"
-        return RpcError(grpc.StatusCode.PERMISSION_DENIED, message)
-
-
-def _reasons(ruleset: Ruleset, denied: Denied, trace: list[Step]) -> list[str]:
-    if denied.is_exhausted:
-        return ["The maximum of 1000 expressions to evaluate has been reached."]
-    if not denied.refusals:
-        return ["No matching allow statements"]
-    return explained(ruleset.source, trace, [refusal.statement for refusal in denied.refusals])
-
-
-def _method(write: CheckedWrite, draft: DraftState) -> str:
-    if draft.current is None:
-        return "delete"
-    if write.must_exist is not None:
-        return "update" if write.must_exist else "create"
-    if write.must_have_update_time is not None:
-        return "update"
-    return "create" if draft.stored is None else "update"
-
-
-def _transforms(writes: Sequence[CheckedWrite]) -> Value:
-    paths = [transform.field_path for write in writes for transform in write.transforms]
-    return paths or None
-
-
-def _written_fields(writes: Sequence[CheckedWrite]) -> Value:
-    """`request.writeFields`; null where the whole document is written."""
-    found: list[Value] = []
-    for write in writes:
-        if write.mask is None and write.document is not None:
-            return None
-        found += [format_field_path(parse_field_path(transform.field_path)) for transform in write.transforms]
-        found += [format_field_path(path) for path in write.mask or ()]
-    return found or None

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Set
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from emulator.firestore.engine import Engine
-from emulator.firestore.guard import Enforcer, Guard
+from emulator.firestore.guard import Guard
 from emulator.firestore.listen_targets import DocumentsTarget, Target
 from emulator.firestore.names import Location, parse_parent
 from emulator.firestore.protos import Proto
 from emulator.rpc.service import Call
+
+if TYPE_CHECKING:
+    from emulator.firestore.enforce import Enforcer
 
 
 @dataclass(frozen=True, slots=True)

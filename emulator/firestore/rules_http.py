@@ -10,17 +10,20 @@ from __future__ import annotations
 
 import html
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from emulator.firestore.guard import Guard, Loaded
+from emulator.firestore.guard import Guard
 from emulator.firestore.rest import read_body
 from emulator.firestore.rest_messages import object_of
-from emulator.firestore.rules.ruleset import Issue, RulesRejected, compile_rules
 from emulator.rpc.errors import invalid_argument
+
+if TYPE_CHECKING:
+    from emulator.firestore.enforce import Loaded
+    from emulator.firestore.rules.ruleset import Issue
 
 OPEN = """rules_version = '2';
 service cloud.firestore {
@@ -37,6 +40,8 @@ def rules_routes(guard: Guard, admin: str) -> list[Route]:
     """`admin` is the path of a project."""
 
     async def load(request: Request) -> Response:
+        from emulator.firestore.rules.ruleset import RulesRejected
+
         name, content = _file(object_of(await read_body(request)))
         try:
             ruleset = guard.load(content, request.path_params["project"])
@@ -90,7 +95,13 @@ def _issue(name: str, issue: Issue) -> dict[str, Any]:
 
 
 def _loaded(guard: Guard, request: Request) -> Loaded:
-    return guard.loaded(request.path_params["project"]) or Loaded(compile_rules(OPEN))
+    loaded = guard.loaded(request.path_params["project"])
+    if loaded is None:
+        from emulator.firestore.enforce import Loaded
+        from emulator.firestore.rules.ruleset import compile_rules
+
+        loaded = Loaded(compile_rules(OPEN))
+    return loaded
 
 
 def _page(report: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 
-import { run, test, testOfRules, until } from '../client/harness.mjs';
+import { run, test, until } from '../client/harness.mjs';
 import { World } from './world.mjs';
 
 const TO = '+491511234567';
@@ -86,7 +86,7 @@ test('what was sent offline outlives its tab, and is sent once', async (world) =
 });
 
 // What was sent and not answered is sent again, and the rules let a document be made only once.
-testOfRules('a connection that breaks while a message is sent loses nothing and repeats nothing', async (world) => {
+test('a connection that breaks while a message is sent loses nothing and repeats nothing', async (world) => {
   const accountId = await world.account();
   const context = await world.context();
   const chat = await world.chat(accountId, TO, context);
@@ -149,7 +149,7 @@ test('a message that is sent later goes out at its time', async (world) => {
   assert.ok(new Date(call.at) >= at, `${call.at} is before ${at.toISOString()}`);
 });
 
-testOfRules('a time that has passed is refused in words, and what was written comes back', async (world) => {
+test('a time that has passed is refused in words, and what was written comes back', async (world) => {
   const accountId = await world.account();
   const chat = await world.chat(accountId, TO);
   await chat.sayAt('Yesterday', new Date(Date.now() - 86_400_000));
@@ -230,7 +230,7 @@ test('the keyboard is enough, and everything has a name', async (world) => {
   assert.equal(await chat.message('second line').getByText('read', { exact: true }).count(), 1, 'a tick in words');
 });
 
-testOfRules('who is no member of the account is told so', async (world) => {
+test('who is no member of the account is told so', async (world) => {
   const { id } = await world.documents.account();
   const chat = await world.chat(id, TO);
   await chat.page.getByRole('alert').getByText('no member of the account').waitFor();

@@ -54,10 +54,17 @@ async def stack(browser: str) -> AsyncIterator[DevStack]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def ruled_stack(browser: str) -> AsyncIterator[DevStack]:
-    """On Google's emulator, which keeps the rules."""
+async def official_stack(browser: str) -> AsyncIterator[DevStack]:
+    """On Google's emulator."""
     try:
         async with DevStack(replace(SETTINGS, official=True)) as running:
             yield running
     except EmulatorMissing as error:
         pytest.skip(str(error).splitlines()[0])
+
+
+@pytest.fixture(scope="session", params=["stack", "official_stack"], ids=["grpc", "official"])
+def any_stack(request: pytest.FixtureRequest) -> DevStack:
+    """Our emulator and Google's in turn."""
+    stack: DevStack = request.getfixturevalue(request.param)
+    return stack

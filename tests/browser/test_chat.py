@@ -1,7 +1,6 @@
 """The chat page in headless Chromium: browser, Firestore, functions, Cloud Tasks, worker, provider and back.
 
-Every case runs on Google's emulator with our rules on. Ours has no rules: there run those in which no rule decides
-anything, `test` and not `testOfRules` in the file.
+Every case runs on our emulator and on Google's, both with our rules on.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import pytest_asyncio
 from emulator.dev import DevStack
 from tests.browser.conftest import told
 from tests.client import node
-from tests.client.node import Results, names_in, names_without_rules
+from tests.client.node import Results, names_in
 from tests.patience import PATIENCE_SECONDS
 
 pytestmark = node.FILE_TIMEOUT
@@ -27,23 +26,13 @@ PAGE = node.ROOT / "client" / "demo" / "index.html"
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def chat(stack: DevStack, browser: str) -> Results:
-    return await node.run(CHAT, told(stack, browser), names_without_rules(CHAT))
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def ruled_chat(ruled_stack: DevStack, browser: str) -> Results:
-    return await node.run(CHAT, told(ruled_stack, browser))
-
-
-@pytest.mark.parametrize("name", names_without_rules(CHAT))
-def test_chat_without_rules(chat: Results, name: str) -> None:
-    chat.check(name)
+async def chat(any_stack: DevStack, browser: str) -> Results:
+    return await node.run(CHAT, told(any_stack, browser))
 
 
 @pytest.mark.parametrize("name", names_in(CHAT))
-def test_chat(ruled_chat: Results, name: str) -> None:
-    ruled_chat.check(name)
+def test_chat(chat: Results, name: str) -> None:
+    chat.check(name)
 
 
 def test_the_page_maps_the_version_of_the_sdk_that_is_installed() -> None:

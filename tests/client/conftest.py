@@ -1,10 +1,12 @@
-"""Where the clients' cases run: a database of their own on our emulator, and on Google's with the rules on."""
+"""Where the clients' cases run: a database of their own on our emulator and on Google's, with the rules on."""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from pytest_asyncio import is_async_test
 
 from emulator.official import HOST_VARIABLE, OfficialEmulator
@@ -23,14 +25,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(one_loop, append=False)
 
 
-@pytest.fixture(scope="session")
-def ruled(official_place: Place) -> Backend:
-    """A database on Google's emulator that keeps the rules."""
-    backend = Backend(official_place)
+@pytest.fixture(scope="session", params=["grpc", "official"])
+def ruled_place(request: pytest.FixtureRequest) -> Place:
+    place: Place = request.getfixturevalue(f"{request.param}_place")
+    return place
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def ruled(ruled_place: Place) -> Backend:
+    """A database on either emulator that keeps the rules."""
+    backend = Backend(ruled_place)
     assert backend.address is not None
-    with OfficialEmulator.start(environ={HOST_VARIABLE: backend.address}) as emulator:  # the one that runs
-        emulator.load_rules(RULES.read_text(encoding="utf-8"), project=backend.project)
+    await asyncio.to_thread(_load_rules, backend.address, backend.project)  # our server may be in this very loop
     return backend
+
+
+def _load_rules(address: str, project: str) -> None:
+    with OfficialEmulator.start(environ={HOST_VARIABLE: address}) as emulator:  # the one that runs
+        emulator.load_rules(RULES.read_text(encoding="utf-8"), project=project)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 // Cases that run one after another in one process, each reported as a line of JSON when it ends.
-// The side of pytest is in tests/client/node.py, which finds the cases' names in the source: `test('name', ...)`, or
-// `testOfRules('name', ...)`.
+// The side of pytest is in tests/client/node.py, which finds the cases' names in the source: `test('name', ...)`.
 
 const CASE_SECONDS = 180; // ends a case that hangs; a loaded machine stays far below
 const LOOK_SECONDS = 60; // the same, for one thing that a case waits for
@@ -11,9 +10,6 @@ const cases = [];
 export function test(name, body) {
   cases.push({ name, body });
 }
-
-/** A case that the security rules decide, by what they let pass: it needs a server that has them. */
-export const testOfRules = test;
 
 /** Runs the cases that the environment names, or all. */
 export async function run(world) {

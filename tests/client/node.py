@@ -23,11 +23,6 @@ FILE_TIMEOUT = pytest.mark.timeout(1000)
 
 def names_in(file: Path) -> list[str]:
     """The cases of a file, in its order."""
-    return re.findall(r"^test(?:OfRules)?\('(.+)', async", file.read_text(encoding="utf-8"), re.MULTILINE)
-
-
-def names_without_rules(file: Path) -> list[str]:
-    """Those of them that the security rules have no say in."""
     return re.findall(r"^test\('(.+)', async", file.read_text(encoding="utf-8"), re.MULTILINE)
 
 

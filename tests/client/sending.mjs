@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { Timestamp, disableNetwork, enableNetwork, serverTimestamp } from 'firebase/firestore';
 
 import { OutboxError, cancel, newRequestId, scheduleMessage, sendMessage, threadIdOf } from '../../client/outbox.js';
-import { run, test, testOfRules, until } from './harness.mjs';
+import { run, test, until } from './harness.mjs';
 import { World } from './world.mjs';
 
 const TO = '+491511234567';
@@ -88,7 +88,7 @@ test('parts of every type are stored as they were given', async (world) => {
   assert.equal((await world.read(thread)).lastMessageText, 'The bill');
 });
 
-testOfRules('the longest text is taken by the rules, and the list shows of it what they take', async (world) => {
+test('the longest text is taken by the rules, and the list shows of it what they take', async (world) => {
   const { message, db, outbox, thread } = await agent(world);
   const text = `x${'🙂'.repeat(2047)}y`;
   assert.equal(text.length, 4096);
@@ -99,7 +99,7 @@ testOfRules('the longest text is taken by the rules, and the list shows of it wh
   await assert.rejects(longer, refusedAs('invalid-message', /at most 4096/));
 });
 
-testOfRules('the same message twice in a row is one message', async (world) => {
+test('the same message twice in a row is one message', async (world) => {
   const { message, db, outbox } = await agent(world);
   assert.equal((await sendMessage(db, message)).isNew, true);
   const before = await world.read(outbox);
@@ -114,14 +114,14 @@ test('a second call while the first is under way joins it', async (world) => {
   assert.equal((await world.read(outbox)).status, 'queued');
 });
 
-testOfRules('two tabs that send the same message at once send it once', async (world) => {
+test('two tabs that send the same message at once send it once', async (world) => {
   const { account, message } = await agent(world);
   const tabs = Array.from({ length: 4 }, () => world.client(account.agent));
   const written = await Promise.all(tabs.map((db) => sendMessage(db, message)));
   assert.equal(written.filter(({ isNew }) => isNew).length, 1);
 });
 
-testOfRules('a retry after the message went out succeeds and does not queue it again', async (world) => {
+test('a retry after the message went out succeeds and does not queue it again', async (world) => {
   const { account, message, db, shown, outbox } = await agent(world);
   await sendMessage(db, message);
   await world.change(outbox, { status: 'sent', attempts: 1 });
@@ -131,7 +131,7 @@ testOfRules('a retry after the message went out succeeds and does not queue it a
   assert.equal((await world.read(shown)).status, 'read');
 });
 
-testOfRules('another text with the same id is refused, and nothing changes', async (world) => {
+test('another text with the same id is refused, and nothing changes', async (world) => {
   const { message, db, outbox, thread } = await agent(world);
   await sendMessage(db, message);
   await assert.rejects(sendMessage(db, { ...message, text: 'Bye' }), refusedAs('request-id-taken', /make a new one/));
@@ -139,7 +139,7 @@ testOfRules('another text with the same id is refused, and nothing changes', asy
   assert.equal((await world.read(thread)).lastMessageText, 'Hello');
 });
 
-testOfRules('another recipient with the same id is refused, and nothing changes', async (world) => {
+test('another recipient with the same id is refused, and nothing changes', async (world) => {
   const { account, message, db } = await agent(world);
   await sendMessage(db, message);
   const other = '+491700000000';
@@ -186,7 +186,7 @@ test('what is sent offline waits, and is sent once when the device is online aga
   assert.equal((await world.read(outbox)).status, 'queued');
 });
 
-testOfRules('what was sent offline on one device and online on another is one message', async (world) => {
+test('what was sent offline on one device and online on another is one message', async (world) => {
   const { account, message, db, outbox } = await agent(world);
   await disableNetwork(db);
   const offline = sendMessage(db, message);
@@ -197,27 +197,27 @@ testOfRules('what was sent offline on one device and online on another is one me
   assert.deepEqual(await world.read(outbox), before);
 });
 
-testOfRules('a viewer may not send', async (world) => {
+test('a viewer may not send', async (world) => {
   const { account, message, outbox } = await agent(world);
   const sending = sendMessage(world.client(account.viewer), { ...message, uid: account.viewer });
   await assert.rejects(sending, refusedAs('not-allowed', new RegExp(account.id)));
   assert.equal(await world.read(outbox), undefined);
 });
 
-testOfRules('a stranger may not send', async (world) => {
+test('a stranger may not send', async (world) => {
   const { message, outbox } = await agent(world);
   const sending = sendMessage(world.client('stranger'), { ...message, uid: 'stranger' });
   await assert.rejects(sending, refusedAs('not-allowed'));
   assert.equal(await world.read(outbox), undefined);
 });
 
-testOfRules('whoever is signed out may not send', async (world) => {
+test('whoever is signed out may not send', async (world) => {
   const { message, outbox } = await agent(world);
   await assert.rejects(sendMessage(world.client(null), message), refusedAs('not-allowed'));
   assert.equal(await world.read(outbox), undefined);
 });
 
-testOfRules('nobody sends in the name of another', async (world) => {
+test('nobody sends in the name of another', async (world) => {
   const { account, message, db, outbox } = await agent(world);
   await assert.rejects(sendMessage(db, { ...message, uid: account.owner }), refusedAs('not-allowed'));
   assert.equal(await world.read(outbox), undefined);
@@ -242,7 +242,7 @@ test('a message of a year ahead is taken, a day later is refused', async (world)
   await assert.rejects(later, refusedAs('invalid-message', /365 days/));
 });
 
-testOfRules('a scheduled message whose time passes offline is refused, and says so', async (world) => {
+test('a scheduled message whose time passes offline is refused, and says so', async (world) => {
   const { message, db, outbox } = await agent(world);
   await disableNetwork(db);
   const at = new Date(Date.now() + 100);
@@ -254,7 +254,7 @@ testOfRules('a scheduled message whose time passes offline is refused, and says 
   assert.equal(await world.read(outbox), undefined);
 });
 
-testOfRules('a retry of a scheduled message after its time finds that it is there', async (world) => {
+test('a retry of a scheduled message after its time finds that it is there', async (world) => {
   const { message, db } = await agent(world);
   const [before, after] = [new Date(Date.now() + 60_000), new Date(Date.now() - 60_000)];
   assert.equal((await scheduleMessage(db, { ...message, at: before })).isNew, true);
@@ -279,7 +279,7 @@ test('what is cancelled offline is cancelled when the device is online again', a
   assert.equal((await world.read(outbox)).cancelRequested, true);
 });
 
-testOfRules('a viewer may not cancel', async (world) => {
+test('a viewer may not cancel', async (world) => {
   const { account, message, db, outbox } = await agent(world);
   await sendMessage(db, message);
   await assert.rejects(cancel(world.client(account.viewer), message.requestId), refusedAs('not-allowed'));

@@ -17,7 +17,7 @@ import {
   watchThreads,
   watchWaiting,
 } from '../../client/outbox.js';
-import { Seen, run, test, testOfRules } from './harness.mjs';
+import { Seen, run, test } from './harness.mjs';
 import { World } from './world.mjs';
 
 const TO = '+491511234567';
@@ -187,14 +187,14 @@ function watches(db, { account, requestId, threadId }) {
   ];
 }
 
-testOfRules('a viewer is shown everything', async (world) => {
+test('a viewer is shown everything', async (world) => {
   const here = await conversation(world);
   for (const { seen } of watches(world.client(here.account.viewer), here)) {
     await seen.until('what is there', (value) => (Array.isArray(value) ? value.length === 1 : value));
   }
 });
 
-testOfRules('a stranger is shown nothing, and each watch says so', async (world) => {
+test('a stranger is shown nothing, and each watch says so', async (world) => {
   const here = await conversation(world);
   for (const { seen, errors } of watches(world.client('stranger'), here)) {
     const error = await errors.until('a refusal', Boolean);

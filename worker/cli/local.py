@@ -35,6 +35,10 @@ def emulator(
         Path | None,
         typer.Option(help="A firestore.indexes.json: queries that production would refuse are refused."),
     ] = None,
+    rules: Annotated[
+        Path | None,
+        typer.Option(help="A firestore.rules to enforce, loaded again when it changes. Without it: none."),
+    ] = None,
     functions: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Where Firestore events of registered triggers go.")
     ] = None,
@@ -53,6 +57,7 @@ def emulator(
     """Firestore and Cloud Tasks on this machine, for any project, until Ctrl-C."""
     # Imported here: `outbox --help` should not load two emulators.
     from emulator.database import DatabaseUnusable
+    from emulator.firestore.guard import RulesFileError
     from emulator.firestore.indexes import IndexFileError
     from emulator.firestore.transaction import Concurrency
     from emulator.rpc.errors import RpcError
@@ -65,6 +70,7 @@ def emulator(
         tasks_port=tasks_port,
         data=data,
         indexes=indexes,
+        rules=rules,
         functions=functions,
         queues=queue or (),
         tasks_only=tasks_only,
@@ -84,7 +90,7 @@ def emulator(
 
     try:
         run(serve())
-    except (CannotStart, DatabaseUnusable, IndexFileError) as error:
+    except (CannotStart, DatabaseUnusable, IndexFileError, RulesFileError) as error:
         fail(str(error))
     except RpcError as error:
         fail(f"--queue: {error.message}")
@@ -105,6 +111,12 @@ def dev(
     indexes: Annotated[
         Path | None, typer.Option(help="A firestore.indexes.json to hold queries to, in place of the product's own.")
     ] = None,
+    rules: Annotated[
+        Path | None, typer.Option(help="A firestore.rules to enforce, in place of the product's own.")
+    ] = None,
+    no_rules: Annotated[
+        bool, typer.Option("--no-rules", help="Enforce no security rules: every page may write every document.")
+    ] = False,
     official: Annotated[bool, typer.Option("--official", help="Google's Firestore emulator instead of ours.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -113,7 +125,7 @@ def dev(
     from emulator.dev import DevSettings, DevStack
     from emulator.official import EmulatorFailed, EmulatorMissing
     from emulator.processes import ProcessFailed
-    from emulator.product import INDEXES
+    from emulator.product import INDEXES, RULES
     from emulator.stack import CannotStart
 
     no_page = missing()
@@ -126,6 +138,7 @@ def dev(
         page_port=None if no_page else page_port,
         data=data,
         indexes=indexes or INDEXES,
+        rules=None if no_rules else rules or RULES,
         official=official,
     )
 

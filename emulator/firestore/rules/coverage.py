@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from emulator.firestore.rules import ast
-from emulator.firestore.rules.explain import Step
+from emulator.firestore.rules.evaluate import Closure, Evaluation
 from emulator.firestore.rules.ruleset import Ruleset
 from emulator.firestore.rules.values import (
     Duration,
@@ -21,32 +21,50 @@ from emulator.firestore.rules.values import (
 )
 
 MOST_VALUES = 20
-"""Different values that are kept of one expression; the others are counted with the last of them."""
+"""Values other than true and false that are kept of one expression; all of them are counted."""
+
+
+class _Seen:
+    """What one expression came to."""
+
+    __slots__ = ("failed", "failures", "other", "true", "untrue", "values")
+
+    def __init__(self) -> None:
+        self.true = self.untrue = self.other = self.failed = 0
+        self.values: list[Value] = []
+        self.failures: list[str] = []
 
 
 class Coverage:
+    """The values of a ruleset's expressions, counted by closures that `counting` made."""
+
     def __init__(self, ruleset: Ruleset) -> None:
         self._ruleset = ruleset
-        self._seen: dict[int, dict[Any, list[Any]]] = {}
-        """By expression: a key of each value, the value, and how often it came."""
+        self._seen: dict[int, _Seen] = {}
 
-    def add(self, trace: list[Step]) -> None:
-        pending = list(trace)
-        seen = self._seen
-        while pending:
-            step = pending.pop()
-            value = step.value
-            values = seen.get(id(step.node))
-            if values is None:
-                values = seen[id(step.node)] = {}
-            key = value if value is True or value is False else _key(value)
-            entry = values.get(key)
-            if entry is not None:
-                entry[1] += 1
-            elif len(values) < MOST_VALUES:
-                values[key] = [value, 1]
-            if step.steps:
-                pending += step.steps
+    def counting(self, node: ast.Expression, closure: Closure) -> Closure:
+        """The closure, which also counts what it comes to. Cheap: every request pays for it."""
+        seen = self._seen[id(node)] = _Seen()
+
+        def counted(e: Evaluation) -> Value:
+            try:
+                value = closure(e)
+            except Failure as failure:
+                seen.failed += 1
+                if not seen.failures:
+                    seen.failures.append(str(failure))
+                raise
+            if value is True:
+                seen.true += 1
+            elif value is False:
+                seen.untrue += 1
+            else:
+                seen.other += 1
+                if len(seen.values) < MOST_VALUES:
+                    seen.values.append(value)
+            return value
+
+        return counted
 
     def report(self) -> dict[str, Any]:
         """The body of an answer to `:ruleCoverage`."""
@@ -63,27 +81,34 @@ class Coverage:
                 "endOffset": span.end - 1,
             }
         }
-        values = self._seen.get(id(node), {})
+        seen = self._seen.get(id(node))
+        values = [] if seen is None else list(_counts(seen))
         if values:
-            entry["values"] = [{"value": _as_json(value), "count": count} for value, count in values.values()]
+            entry["values"] = values
         children = [self._node(child) for child in _children(node)]
         if children:
             entry["children"] = children
         return entry
 
 
-def _key(value: Value) -> Any:
-    """Equal for equal values; values with parts are all one, since telling them apart would cost too much."""
-    kind = type(value)
-    if kind is str or kind is int or value is None:
-        return kind, value
-    return kind
+def _counts(seen: _Seen) -> Iterator[dict[str, Any]]:
+    if seen.failed:
+        yield {"value": {"undefined": {"causeMessage": seen.failures[0]}}, "count": seen.failed}
+    if seen.true:
+        yield {"value": {"boolValue": True}, "count": seen.true}
+    if seen.untrue:
+        yield {"value": {"boolValue": False}, "count": seen.untrue}
+    found: dict[str, dict[str, Any]] = {}
+    for value in seen.values:
+        entry = found.setdefault(shown(value, 10_000), {"value": _as_json(value), "count": 0})
+        entry["count"] += 1
+    if found:  # those beyond the limit are counted with the last one
+        list(found.values())[-1]["count"] += seen.other - len(seen.values)
+    yield from found.values()
 
 
 def _as_json(value: Value) -> dict[str, Any]:
     match value:
-        case Failure():
-            return {"undefined": {"causeMessage": str(value)}}
         case None:
             return {"nullValue": None}
         case bool():

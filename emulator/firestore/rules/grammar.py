@@ -133,7 +133,8 @@ def parse(source: str) -> ast.File:
         raise SyntaxFault(*_position(source, error.token), f"Unexpected {found}. Expected {expected}.{hint}") from None
     except UnexpectedCharacters as error:
         expected = _expected(error.allowed or ())
-        message = f"Unexpected '{source[error.pos_in_stream or 0]}'. Expected {expected}.{_hint(source, error.pos_in_stream or 0)}"
+        at = error.pos_in_stream or 0
+        message = f"Unexpected '{source[at]}'. Expected {expected}.{_hint(source, at)}"
         raise SyntaxFault(error.line, error.column, message) from None
     except UnexpectedEOF:
         raise SyntaxFault(source.count("\n") + 1, 1, "Unexpected end of the file.") from None

@@ -8,9 +8,7 @@ from functools import cached_property
 from itertools import count
 
 from emulator.firestore.rules import ast
-from emulator.firestore.rules.check import check
 from emulator.firestore.rules.evaluate import Closure, CompiledFunction, Compiler, Scope, Wrap
-from emulator.firestore.rules.grammar import SyntaxFault, parse
 from emulator.firestore.rules.limits import MAX_SOURCE_BYTES
 from emulator.firestore.rules.matching import Pattern, Wildcard
 
@@ -80,6 +78,10 @@ class Ruleset:
 
 def compile_rules(source: str) -> Ruleset:
     """RulesRejected if the source is no rules file, with every error's line and column."""
+    # Imported here: an emulator without rules should not wait for a parser.
+    from emulator.firestore.rules.check import check
+    from emulator.firestore.rules.grammar import SyntaxFault, parse
+
     if len(source.encode(errors="replace")) > MAX_SOURCE_BYTES:
         message = f"The rules are longer than {MAX_SOURCE_BYTES // 1024} KiB."
         raise RulesRejected([Issue(line=0, column=0, start=0, end=0, message=message, is_error=True)])
