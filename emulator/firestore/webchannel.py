@@ -6,7 +6,8 @@ kept until the client says that it has them, so nothing is lost when a back chan
 is taken once. A back channel ends by itself now and then, since only with its next request does the client say how far
 it has read. `webchannel_http.py` has the requests.
 
-A session ends with its stream, when the client says so, or when no back channel has been open for a while.
+A session ends when the client says so, as it does when its stream has ended, or when no back channel has been open for
+a while.
 """
 
 from __future__ import annotations
@@ -144,9 +145,8 @@ class Session:
         finally:
             if self._listener is listener:
                 self._listener = None
+                # Also when the stream has ended: the client still takes leave, and must not be told that it is unknown.
                 self._leaving = self._loop.call_later(LONELY_SECONDS, self.end)
-                if self._ended:
-                    self.end()
 
     async def _wait(self) -> None:
         self._news.clear()

@@ -35,6 +35,34 @@ test('a double click sends once', async (world) => {
   await chat.shows('Only once [read]', 'And this [read]');
 });
 
+test('a requestId is sent once: a second call finds it there, and another text with it is refused', async (world) => {
+  const accountId = await world.account();
+  const chat = await world.chat(accountId, TO);
+  const { first, second, other, requestId } = await chat.page.evaluate(callThreeTimes, [accountId, TO]);
+  assert.deepEqual([first.isNew, second.isNew], [true, false]);
+  assert.equal(other, 'request-id-taken');
+  await chat.becomes('Only once', 'read');
+  await chat.say('And this'); // behind it in the same thread: once this is read, nothing else was on its way
+  const next = await chat.becomes('And this', 'read');
+  assert.deepEqual(await requestIds(world, accountId), [requestId, next]);
+});
+
+/** In the page, with what the page itself imports. */
+async function callThreeTimes([accountId, to]) {
+  const [{ getApp }, { getFirestore }, { newRequestId, sendMessage }] = await Promise.all([
+    import('firebase/app'),
+    import('firebase/firestore'),
+    import('/outbox.js'),
+  ]);
+  const { uid } = await (await fetch('/config.json')).json();
+  const requestId = newRequestId();
+  const send = (text) => sendMessage(getFirestore(getApp()), { requestId, accountId, to, text, uid });
+  const first = await send('Only once');
+  const second = await send('Only once');
+  const other = await send('Something else').then(() => 'sent', ({ code }) => code);
+  return { first, second, other, requestId };
+}
+
 test('receipts move the ticks one by one, and never back', async (world) => {
   const accountId = await world.account();
   await world.faults(accountId, { receiptLossRate: 1 });
