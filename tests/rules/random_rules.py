@@ -1,0 +1,394 @@
+"""Random conditions, documents, users and requests, in which every operator and method of the rules has a part.
+
+Conditions are typed, since most random text would only fail; now and then a wrong type is put in on purpose. Each is
+asked as it is and negated, so that true, false and an error can be told apart by what is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+UIDS = ("alice", "bob", "x")
+WRONG_TYPE = 0.04
+Data = dict[str, Any]
+"""A document as plain values: `Wire` holds what JSON cannot say."""
+
+
+@dataclass(frozen=True)
+class Wire:
+    """A value in the protocol's own JSON."""
+
+    value: dict[str, Any]
+
+
+STRINGS = ("", "a", "abc", "ABC", "a b ", "x", "alice", "é😀", "1", "1.5", "a,b,,c,", "2024", "z")
+INTS = (0, 1, 2, 3, 7, -1, -7, 100, 2**53 + 1, 2**63 - 1)
+FLOATS = (0.0, 0.5, 1.0, 1.5, 2.5, -2.5, 100.25, 7.0)
+MOMENTS = ("2024-02-29T12:34:56.789123Z", "1970-01-01T00:00:00Z", "2030-12-31T23:59:59Z")
+
+
+def document(random: Random) -> Data:
+    """Fields are named after their type, and each is missing now and then."""
+    full: Data = {
+        "s": random.choice(STRINGS),
+        "u": random.choice(UIDS),
+        "i": random.choice(INTS),
+        "j": random.choice(INTS),
+        "f": random.choice(FLOATS),
+        "b": random.random() < 0.5,
+        "n": None,
+        "l": random.choices(INTS[:5], k=random.randint(0, 3)),
+        "ls": random.choices(STRINGS[1:7], k=random.randint(0, 3)),
+        "m": {"a": random.choice(INTS), "b": {"c": random.choice(STRINGS)}},
+        "y": random.choice((b"", b"abc", b"\xff\x00")),
+        "t": Wire({"timestampValue": random.choice(MOMENTS)}),
+        "g": Wire({"geoPointValue": {"latitude": random.choice((0, 10.5, -33)), "longitude": 20.25}}),
+    }
+    return {name: value for name, value in full.items() if random.random() > 0.04}
+
+
+@dataclass
+class Conditions:
+    """A source of expressions. `root` is what they read the document from."""
+
+    random: Random
+    root: str = "resource.data"
+    depth: int = 3
+    table: dict[str, list[Callable[[int], str]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        one, two, of = self._leaf, self._two, self.of
+        data = self.root
+        pick = self.random.choice
+        self.table = {
+            "bool": [
+                lambda d: f"{of('int', d)} {pick(('<', '<=', '>', '>='))} {of('number', d)}",
+                lambda d: f"{of('float', d)} {pick(('<', '<=', '>', '>='))} {of('number', d)}",
+                lambda d: f"{of('string', d)} {pick(('<', '>=', '==', '!='))} {of('string', d)}",
+                lambda d: f"{of('timestamp', d)} {pick(('<', '<=', '>', '>=', '==', '!='))} {of('timestamp', d)}",
+                lambda d: f"{of('duration', d)} {pick(('<', '<=', '>', '>=', '==', '!='))} {of('duration', d)}",
+                lambda d: f"{of('bytes', d)} {pick(('<', '<=', '>', '>=', '==', '!='))} {of('bytes', d)}",
+                lambda d: self._equality(d),
+                lambda d: self._equality(d),
+                lambda d: f"!({of('bool', d)})",
+                lambda d: f"({of('bool', d)} && {of('bool', d)})",
+                lambda d: f"({of('bool', d)} || {of('bool', d)})",
+                lambda d: f"({of('bool', d)} ? {of('bool', d)} : {of('bool', d)})",
+                lambda d: f"({of('int', d)} in {of('ints', d)})",
+                lambda d: f"({of('string', d)} in {of('strings', d)})",
+                lambda d: f"({of('string', d)} in {of('map', d)})",
+                lambda d: f"({of('string', d)} in {of('set', d)})",
+                lambda d: f"{of('strings', d)}.{pick(('hasAny', 'hasAll', 'hasOnly'))}({of('strings', d)})",
+                lambda d: f"{of('ints', d)}.{pick(('hasAny', 'hasAll', 'hasOnly'))}({of('ints', d)})",
+                lambda d: f"{of('set', d)}.{pick(('hasAny', 'hasAll', 'hasOnly'))}({of(pick(('set', 'strings')), d)})",
+                lambda d: f"{of('string', d)}.matches({self._pattern()})",
+                lambda d: f"math.isNaN({of('number', d)})",
+                lambda d: f"({of(self._any(), d)} is {self._type()})",
+                lambda d: f"{pick(('exists', 'existsAfter'))}({self._document()})",
+                lambda d: f"debug({of('bool', d)})",
+                lambda d: f"{data}.b",
+                lambda d: pick(("true", "true", "false")),
+                lambda d: f"(request.auth {pick(('==', '!='))} null)",
+                lambda d: f"(request.auth.uid {pick(('==', '!='))} {of('string', 0)})",
+                lambda d: f"(request.method == {pick(chr(39) + m + chr(39) for m in _METHODS)})",
+            ],
+            "int": [
+                lambda d: f"({of('int', d)} {pick('+-*')} {of('int', d)})",
+                lambda d: f"({of('int', d)} {pick('/%')} {of('int', d)})",
+                lambda d: f"-({of('int', d)})",
+                lambda d: f"{of('string', d)}.size()",
+                lambda d: f"{of(pick(('strings', 'ints', 'map', 'set', 'bytes')), d)}.size()",
+                lambda d: f"int({of(pick(('string', 'float', 'int')), d)})",
+                lambda d: f"math.{pick(('abs', 'round'))}({of('number', d)})",
+                lambda d: f"{of('timestamp', d)}.{pick(_PARTS)}()",
+                lambda d: f"{of('duration', d)}.{pick(('seconds', 'nanos'))}()",
+                lambda d: f"{of('ints', d)}[{pick('0123')}]",
+                lambda d: f"({of('bool', d)} ? {of('int', d)} : {of('int', d)})",
+                lambda d: one(str(pick(INTS[:8])), f"{data}.i", f"{data}.j", f"{data}.m.a", "request.auth.token.level"),
+                lambda d: f"{data}.get({pick((chr(39) + 'i' + chr(39), _q(['m', 'a']), _q(['m', 'z']), _q('zz')))}, 5)",
+            ],
+            "float": [
+                lambda d: f"({of('float', d)} {pick('+-*/%')} {of('number', d)})",
+                lambda d: f"float({of(pick(('string', 'float', 'int')), d)})",
+                lambda d: f"math.{pick(('ceil', 'floor', 'sqrt'))}({of('number', d)})",
+                lambda d: f"math.pow({of('number', d)}, {pick(('2', '0.5', '-1', '3.0'))})",
+                lambda d: f"{of('latlng', d)}.{pick(('latitude', 'longitude'))}()",
+                lambda d: f"{of('latlng', d)}.distance({of('latlng', d)})",
+                lambda d: one(str(pick(FLOATS)), f"{data}.f"),
+            ],
+            "string": [
+                lambda d: f"({of('string', d)} + {of('string', d)})",
+                lambda d: f"{of('string', d)}.{pick(('lower', 'upper', 'trim'))}()",
+                lambda d: f"{of('string', d)}.replace({self._pattern()}, {pick((_q('-'), _q('[$0]'), _q('')))})",
+                lambda d: f"string({of(pick(('int', 'float', 'bool', 'string', 'path')), d)})",
+                lambda d: f"{of(pick(('strings', 'ints')), d)}.join({pick((_q(','), _q('')))})",
+                lambda d: f"{of('strings', d)}[{pick('012')}]",
+                lambda d: f"{of('string', d)}[{pick(('0', '1', '0:1', '1:2', '0:2', '1:', ':1'))}]",
+                lambda d: f"{of('path', d)}[{pick('0123')}]",
+                lambda d: f"{of('bytes', d)}.{pick(('toHexString', 'toBase64'))}()",
+                lambda d: f"({of('bool', d)} ? {of('string', d)} : {of('string', d)})",
+                lambda d: one(_q(pick(STRINGS)), f"{data}.s", f"{data}.u", f"{data}.m.b.c", "request.auth.uid"),
+                lambda d: pick(("request.auth.token.sub", "request.auth.token.role", "request.method", "id")),
+                lambda d: f"helper({of('string', d)}, {of('string', d)})",
+            ],
+            "bytes": [
+                lambda d: f"{of('string', d)}.toUtf8()",
+                lambda d: f"hashing.{pick(('md5', 'sha256', 'crc32', 'crc32c'))}({of(pick(('string', 'bytes')), d)})",
+                lambda d: one("b'abc'", r"b'\xff\x00'", f"{data}.y"),
+            ],
+            "ints": [
+                lambda d: f"[{of('int', d)}, {of('int', d)}]",
+                lambda d: f"{of('ints', d)}.{pick(('concat', 'removeAll'))}({of('ints', d)})",
+                lambda d: f"{of('ints', d)}[{pick(('0:1', '1:2', '0:2'))}]",
+                lambda d: one("[]", "[1, 2, 3]", f"{data}.l", f"{data}.l", "request.auth.token.numbers"),
+            ],
+            "strings": [
+                lambda d: f"[{of('string', d)}, {of('string', d)}]",
+                lambda d: f"{of('strings', d)}.{pick(('concat', 'removeAll'))}({of('strings', d)})",
+                lambda d: f"{of('string', d)}.split({self._pattern()})",
+                lambda d: f"{of('map', d)}.keys()",
+                lambda d: one("['a', 'abc']", f"{data}.ls", f"{data}.ls", f"{data}.keys()"),
+            ],
+            "set": [
+                lambda d: f"{of('strings', d)}.toSet()",
+                lambda d: f"{of('set', d)}.{pick(('union', 'intersection', 'difference'))}({of('set', d)})",
+                lambda d: f"{of('map', d)}.diff({of('map', d)}).{pick(_KEYS)}()",
+                lambda d: f"{data}.diff({{'s': 'abc', 'zz': 1, 'i': 1}}).{pick(_KEYS)}()",
+            ],
+            "map": [
+                lambda d: f"{{'a': {of('int', d)}, 'b': {{'c': {of('string', d)}}}}}",
+                lambda d: f"{{{_q(pick(STRINGS[1:4]))}: {of(self._any(), d)}}}",
+                lambda d: one(f"{data}.m", "{}", f"{data}.get('m', {{}})", "{'a': 1}"),
+                lambda d: f"{pick(('get', 'getAfter'))}({self._document()}).data.m",
+            ],
+            "path": [
+                lambda d: f"/a/$({of(pick(('string', 'int')), d)})",
+                lambda d: f"path({pick((_q('/a/b'), _q('a/b/c'), _q('/{x}/b')))})",
+                lambda d: f"path('/{{x}}/b').bind({{'x': {of('string', d)}}})",
+                lambda d: one("/a/b", "request.path", f"/databases/$(database)/documents/a/$({data}.u)"),
+                lambda d: f"{of('path', d)}[{pick(('0:1', '1:2', '0:2'))}]",
+            ],
+            "timestamp": [
+                lambda d: f"({of('timestamp', d)} {pick('+-')} {of('duration', d)})",
+                lambda d: f"timestamp.date({pick(('2024', '1970', '2023'))}, {pick(('2', '12', '13'))}, {pick(('1', '29', '31'))})",
+                lambda d: f"timestamp.value({of('int', d)})",
+                lambda d: f"{of('timestamp', d)}.date()",
+                lambda d: one(f"{data}.t", f"{data}.t"),
+            ],
+            "duration": [
+                lambda d: f"duration.value({of('int', d)}, {pick([_q(u) for u in _UNITS])})",
+                lambda d: f"duration.time({pick('0123')}, {pick('059')}, 7, 9)",
+                lambda d: f"duration.abs({of('duration', d)})",
+                lambda d: f"({of('duration', d)} {pick('+-')} {of('duration', d)})",
+                lambda d: f"-({of('duration', d)})",
+                lambda d: f"({of('timestamp', d)} - {of('timestamp', d)})",
+                lambda d: f"{of('timestamp', d)}.time()",
+            ],
+            "latlng": [
+                lambda d: f"latlng.value({of('number', d)}, {pick(('0', '20.25', '-170'))})",
+                lambda d: one(f"{data}.g", f"{data}.g", "latlng.value(1, 2)"),
+            ],
+            "number": [lambda d: two("int", "float", d)],
+            "null": [lambda d: one("null", f"{data}.n")],
+        }
+
+    def of(self, kind: str, depth: int) -> str:
+        """An expression of that type, or now and then of another."""
+        if self.random.random() < WRONG_TYPE:
+            kind = self._any()
+        choices = self.table[kind]
+        if depth > 0:
+            return self.random.choice(choices)(depth - 1)
+        for _ in range(20):  # the flattest of a few: a table's entries do not say how deep they go
+            found = self.random.choice(choices)
+            if (text := found(-1) if depth > -3 else found(-9)) and len(text) < 60:
+                return text
+        return _FLAT[kind]
+
+    def condition(self) -> str:
+        return self.of("bool", self.random.randint(1, self.depth))
+
+    def _two(self, first: str, second: str, depth: int) -> str:
+        return self.of(self.random.choice((first, second)), depth)
+
+    def _leaf(self, *choices: str) -> str:
+        return self.random.choice(choices)
+
+    def _any(self) -> str:
+        return self.random.choice([name for name in self.table if name != "number"])
+
+    def _equality(self, depth: int) -> str:
+        kind = self._any()
+        other = kind if self.random.random() < 0.85 else self._any()
+        return f"({self.of(kind, depth)} {self.random.choice(('==', '==', '!='))} {self.of(other, depth)})"
+
+    def _pattern(self) -> str:
+        return self.random.choice([_q(one) for one in ("a", "[a-z]+", ".*", "(?i)ABC", "a|b", ",", "", "x*", "[^a]", r"\\d+")])
+
+    def _type(self) -> str:
+        return self.random.choice(_TYPES)
+
+    def _document(self) -> str:
+        named = self.random.choice(("a/there", "a/missing", f"a/$({self.root}.u)", "a/$(request.auth.uid)", "a/$(id)"))
+        return f"/databases/$(database)/documents/{named}"
+
+
+def _q(value: Any) -> str:
+    """A literal."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_q, value))}]"
+    return "'" + str(value) + "'"
+
+
+_METHODS = ("get", "list", "create", "update", "delete")
+_PARTS = ("year", "month", "day", "hours", "minutes", "seconds", "nanos", "dayOfWeek", "dayOfYear", "toMillis")
+_KEYS = ("addedKeys", "removedKeys", "changedKeys", "unchangedKeys", "affectedKeys")
+_UNITS = ("w", "d", "h", "m", "s", "ms", "ns")
+_TYPES = tuple("bool bytes duration float int latlng list map map_diff number path set string timestamp constraint".split())
+_FLAT = {
+    "bool": "true",
+    "int": "1",
+    "float": "1.5",
+    "number": "2",
+    "string": "'a'",
+    "bytes": "b'abc'",
+    "ints": "[1, 2]",
+    "strings": "['a', 'abc']",
+    "set": "['a'].toSet()",
+    "map": "{'a': 1}",
+    "path": "/a/b",
+    "timestamp": "timestamp.date(2024, 2, 29)",
+    "duration": "duration.value(1, 'h')",
+    "latlng": "latlng.value(1, 2)",
+    "null": "null",
+}
+
+
+# --- queries
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A list condition and the query that is made under it."""
+
+    condition: str
+    query: dict[str, Any]
+
+
+def listing(random: Random) -> Asked:
+    """A condition over a few fields, and filters that often prove it."""
+    values = {"i": INTS[:6], "s": STRINGS[1:7], "u": UIDS, "b": (True, False), "l": INTS[:4], "m.a": INTS[:4]}
+    names = random.sample(list(values), random.randint(1, 2))
+    conditions: list[str] = []
+    filters: list[dict[str, Any]] = []
+    is_ranged = has_list = False
+    for name in names:
+        wanted = random.choice(values[name])
+        choice = random.random()
+        near = wanted if choice < 0.7 else random.choice(values[name])
+        if name == "l" and not has_list:
+            has_list = True
+            conditions.append(random.choice((f"{wanted} in resource.data.l", f"resource.data.l.hasAny([{wanted}, 3])")))
+            filters.append(_filter("l", "ARRAY_CONTAINS", near))
+            continue
+        operator, ranged = random.choice(_QUERY_OPERATORS)
+        if ranged and (is_ranged or isinstance(wanted, bool) or name == "l"):
+            operator, ranged = "EQUAL", False
+        is_ranged = is_ranged or ranged
+        conditions.append(_proven(random, f"resource.data.{name}", operator, wanted))
+        if random.random() < 0.9:
+            several = [near, random.choice(values[name])]
+            filters.append(_filter(name, operator, several if operator in ("IN", "NOT_IN") else near))
+    extra = random.random()
+    query: dict[str, Any] = {}
+    if extra < 0.15:
+        limit = random.choice((5, 10, 11))
+        query["limit"] = limit
+        conditions.append(random.choice((f"request.query.limit <= 10", f"request.query.limit == {limit}")))
+    elif extra < 0.25 and not is_ranged:
+        query["orderBy"] = [{"field": {"fieldPath": "s"}, "direction": random.choice(("ASCENDING", "DESCENDING"))}]
+        conditions.append(f"request.query.orderBy.s == {random.choice((_q('ASC'), _q('DESC')))}")
+    elif extra < 0.35:
+        conditions.append(random.choice(_ABOUT_QUERIES))
+    if len(filters) > 1:
+        query["where"] = {"compositeFilter": {"op": "AND", "filters": filters}}
+    elif filters:
+        query["where"] = filters[0]
+    joined = " && ".join(conditions) if random.random() < 0.85 else " || ".join(conditions)
+    return Asked(joined, query)
+
+
+_QUERY_OPERATORS = (
+    *(("EQUAL", False),) * 6,
+    *(("IN", False),) * 2,
+    ("LESS_THAN", True),
+    ("LESS_THAN_OR_EQUAL", True),
+    ("GREATER_THAN", True),
+    ("GREATER_THAN_OR_EQUAL", True),
+    ("NOT_EQUAL", True),
+)
+_SIGNS = {
+    "LESS_THAN": "<",
+    "LESS_THAN_OR_EQUAL": "<=",
+    "GREATER_THAN": ">",
+    "GREATER_THAN_OR_EQUAL": ">=",
+    "NOT_EQUAL": "!=",
+    "EQUAL": "==",
+}
+_ABOUT_QUERIES = (
+    "request.auth.uid == resource.data.u",
+    "exists(/databases/$(database)/documents/a/$(resource.data.u))",
+    "request.query.offset == 0",
+    "resource.data.keys().hasAny(['s', 'i'])",
+    "resource.data.get('zz', 1) == 1",
+    "!('zz' in resource.data)",
+    "resource.data.size() < 3",
+    "request.method == 'list'",
+    "resource.id == 'd'",
+    "id == 'd'",
+    "resource != null",
+    "request.query.limit == null",
+)
+
+
+def _proven(random: Random, name: str, operator: str, value: Any) -> str:
+    text = {True: "true", False: "false"}.get(value, str(value)) if not isinstance(value, str) else _q(value)
+    if operator == "IN":
+        return random.choice((f"{name} in [{text}, 'abc', 1, 2, 3]", f"{name} == {text}", f"{name} != null"))
+    if operator == "EQUAL":
+        kind = "string" if isinstance(value, str) else "bool" if isinstance(value, bool) else "int"
+        return random.choice(
+            (f"{name} == {text}", f"{name} == {text}", f"{name} in [{text}, 'zz']", f"{name} is {kind}", f"{name} != null")
+        )
+    sign = _SIGNS[operator] if random.random() < 0.8 else random.choice(list(_SIGNS.values()))
+    return random.choice((f"{name} {sign} {text}", f"{name} {sign} {text}", f"!({name} in [{text}])", f"{name} != null"))
+
+
+def _filter(name: str, operator: str, value: Any) -> dict[str, Any]:
+    return {"fieldFilter": {"field": {"fieldPath": name}, "op": operator, "value": wire(value)}}
+
+
+def wire(value: Any) -> dict[str, Any]:
+    """A plain value in the protocol's JSON."""
+    import base64
+
+    if isinstance(value, Wire):
+        return value.value
+    if value is None:
+        return {"nullValue": None}
+    if isinstance(value, bool):
+        return {"booleanValue": value}
+    if isinstance(value, int):
+        return {"integerValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    if isinstance(value, str):
+        return {"stringValue": value}
+    if isinstance(value, bytes):
+        return {"bytesValue": base64.b64encode(value).decode()}
+    if isinstance(value, list):
+        return {"arrayValue": {"values": [wire(item) for item in value]}}
+    return {"mapValue": {"fields": {name: wire(item) for name, item in value.items()}}}
