@@ -71,8 +71,8 @@ class Conditions:
                 lambda d: f"{of('timestamp', d)} {pick(('<', '<=', '>', '>=', '==', '!='))} {of('timestamp', d)}",
                 lambda d: f"{of('duration', d)} {pick(('<', '<=', '>', '>=', '==', '!='))} {of('duration', d)}",
                 lambda d: f"{of('bytes', d)} {pick(('<', '<=', '>', '>=', '==', '!='))} {of('bytes', d)}",
-                lambda d: self._equality(d),
-                lambda d: self._equality(d),
+                self._equality,
+                self._equality,
                 lambda d: f"!({of('bool', d)})",
                 lambda d: f"({of('bool', d)} && {of('bool', d)})",
                 lambda d: f"({of('bool', d)} || {of('bool', d)})",
@@ -93,7 +93,7 @@ class Conditions:
                 lambda d: pick(("true", "true", "false")),
                 lambda d: f"(request.auth {pick(('==', '!='))} null)",
                 lambda d: f"(request.auth.uid {pick(('==', '!='))} {of('string', 0)})",
-                lambda d: f"(request.method == {pick(chr(39) + m + chr(39) for m in _METHODS)})",
+                lambda d: f"(request.method == {_q(pick(_METHODS))})",
             ],
             "int": [
                 lambda d: f"({of('int', d)} {pick('+-*')} {of('int', d)})",
@@ -165,15 +165,15 @@ class Conditions:
                 lambda d: f"{pick(('get', 'getAfter'))}({self._document()}).data.m",
             ],
             "path": [
-                lambda d: f"/a/$({of(pick(('string', 'int')), d)})",
+                lambda d: f"(/a/$({of(pick(('string', 'int')), d)}))",
                 lambda d: f"path({pick((_q('/a/b'), _q('a/b/c'), _q('/{x}/b')))})",
                 lambda d: f"path('/{{x}}/b').bind({{'x': {of('string', d)}}})",
-                lambda d: one("/a/b", "request.path", f"/databases/$(database)/documents/a/$({data}.u)"),
+                lambda d: one("(/a/b)", "request.path", f"(/databases/$(database)/documents/a/$({data}.u))"),
                 lambda d: f"{of('path', d)}[{pick(('0:1', '1:2', '0:2'))}]",
             ],
             "timestamp": [
                 lambda d: f"({of('timestamp', d)} {pick('+-')} {of('duration', d)})",
-                lambda d: f"timestamp.date({pick(('2024', '1970', '2023'))}, {pick(('2', '12', '13'))}, {pick(('1', '29', '31'))})",
+                lambda d: f"timestamp.date({pick((2024, 1970))}, {pick((2, 12, 13))}, {pick((1, 29, 31))})",
                 lambda d: f"timestamp.value({of('int', d)})",
                 lambda d: f"{of('timestamp', d)}.date()",
                 lambda d: one(f"{data}.t", f"{data}.t"),
@@ -202,14 +202,31 @@ class Conditions:
         choices = self.table[kind]
         if depth > 0:
             return self.random.choice(choices)(depth - 1)
-        for _ in range(20):  # the flattest of a few: a table's entries do not say how deep they go
-            found = self.random.choice(choices)
-            if (text := found(-1) if depth > -3 else found(-9)) and len(text) < 60:
-                return text
-        return _FLAT[kind]
+        return self.random.choice(_FLAT[kind]).replace("DATA", self.root)
 
     def condition(self) -> str:
-        return self.of("bool", self.random.randint(1, self.depth))
+        """Mostly one in which a certain operator or method has a part, so that each comes often enough."""
+        if self.random.random() < 0.2:
+            return self.of("bool", self.random.randint(1, self.depth))
+        wanted = self.random.choice(_WANTED)
+        kind, number = self.random.choice(self._makers(wanted))
+        found = ""
+        for _ in range(100):
+            found = self.table[kind][number](self.random.randint(0, 1))
+            if wanted in found:
+                break
+        return found if kind == "bool" else f"({found} {self.random.choice(('==', '!='))} {self.of(kind, 0)})"
+
+    def _makers(self, wanted: str) -> list[tuple[str, int]]:
+        """The entries of the table that can make this piece of source, found by trying."""
+        if wanted not in _MAKERS:
+            _MAKERS[wanted] = [
+                (kind, number)
+                for kind, entries in self.table.items()
+                for number, entry in enumerate(entries)
+                if sum(wanted in entry(0) for _ in range(100)) > 4
+            ] or [("bool", 0)]
+        return _MAKERS[wanted]
 
     def _two(self, first: str, second: str, depth: int) -> str:
         return self.of(self.random.choice((first, second)), depth)
@@ -226,7 +243,7 @@ class Conditions:
         return f"({self.of(kind, depth)} {self.random.choice(('==', '==', '!='))} {self.of(other, depth)})"
 
     def _pattern(self) -> str:
-        return self.random.choice([_q(one) for one in ("a", "[a-z]+", ".*", "(?i)ABC", "a|b", ",", "", "x*", "[^a]", r"\\d+")])
+        return _q(self.random.choice(_PATTERNS))
 
     def _type(self) -> str:
         return self.random.choice(_TYPES)
@@ -243,28 +260,55 @@ def _q(value: Any) -> str:
     return "'" + str(value) + "'"
 
 
+_PATTERNS = ("a", "[a-z]+", ".*", "(?i)ABC", "a|b", ",", "", "x*", "[^a]", r"\\d+")
 _METHODS = ("get", "list", "create", "update", "delete")
 _PARTS = ("year", "month", "day", "hours", "minutes", "seconds", "nanos", "dayOfWeek", "dayOfYear", "toMillis")
 _KEYS = ("addedKeys", "removedKeys", "changedKeys", "unchangedKeys", "affectedKeys")
 _UNITS = ("w", "d", "h", "m", "s", "ms", "ns")
-_TYPES = tuple("bool bytes duration float int latlng list map map_diff number path set string timestamp constraint".split())
+_TYPES = (
+    *("bool", "bytes", "duration", "float", "int", "latlng", "list", "map"),
+    *("map_diff", "number", "path", "set", "string", "timestamp", "constraint"),
+)
+_WANTED = (
+    *(
+        f" {operator} "
+        for operator in ("+", "-", "*", "/", "%", "<", "<=", ">", ">=", "==", "!=", "&&", "||", "?", "in")
+    ),
+    *(f" is {name})" for name in _TYPES),
+    *(f".{name}(" for name in (*_PARTS, *_KEYS)),
+    *(f".{name}(" for name in ("size", "lower", "upper", "trim", "replace", "split", "matches", "toUtf8", "join")),
+    *(f".{name}(" for name in ("hasAny", "hasAll", "hasOnly", "concat", "removeAll", "toSet", "keys", "get", "diff")),
+    *(
+        f".{name}("
+        for name in ("union", "intersection", "difference", "bind", "toHexString", "toBase64", "date", "time")
+    ),
+    *(f".{name}(" for name in ("latitude", "longitude", "distance")),
+    *(f"math.{name}(" for name in ("abs", "round", "ceil", "floor", "sqrt", "pow", "isNaN")),
+    *(f"hashing.{name}(" for name in ("md5", "sha256", "crc32", "crc32c")),
+    *("timestamp.date(", "timestamp.value(", "duration.value(", "duration.time(", "duration.abs(", "latlng.value("),
+    *("exists(", "existsAfter(", "get(/", "getAfter(/", "debug(", "int(", "float(", "string(", "path(", "helper("),
+    *("!(", "-(", "]", "[0:"),
+)
+"""Pieces of source: each operator, method and function of the language."""
+_MAKERS: dict[str, list[tuple[str, int]]] = {}
 _FLAT = {
-    "bool": "true",
-    "int": "1",
-    "float": "1.5",
-    "number": "2",
-    "string": "'a'",
-    "bytes": "b'abc'",
-    "ints": "[1, 2]",
-    "strings": "['a', 'abc']",
-    "set": "['a'].toSet()",
-    "map": "{'a': 1}",
-    "path": "/a/b",
-    "timestamp": "timestamp.date(2024, 2, 29)",
-    "duration": "duration.value(1, 'h')",
-    "latlng": "latlng.value(1, 2)",
-    "null": "null",
+    "bool": ("true", "false", "DATA.b", "request.auth != null"),
+    "int": ("(0)", "(1)", "(2)", "(7)", "(-1)", "DATA.i", "DATA.j", "DATA.m.a", "request.auth.token.level"),
+    "float": ("(0.5)", "(1.5)", "(-2.5)", "DATA.f", "DATA.f"),
+    "number": ("(2)", "(1.0)", "DATA.i", "DATA.f"),
+    "string": ("''", "'a'", "'abc'", "'x'", "DATA.s", "DATA.u", "DATA.m.b.c", "request.auth.uid", "id"),
+    "bytes": ("b'abc'", "DATA.y"),
+    "ints": ("[1, 2]", "[]", "DATA.l", "request.auth.token.numbers"),
+    "strings": ("['a', 'abc']", "DATA.ls", "DATA.keys()"),
+    "set": ("['a'].toSet()", "DATA.ls.toSet()"),
+    "map": ("{'a': 1}", "{}", "DATA.m"),
+    "path": ("(/a/b)", "request.path"),
+    "timestamp": ("timestamp.date(2024, 2, 29)", "DATA.t"),
+    "duration": ("duration.value(1, 'h')", "duration.value(-90, 's')"),
+    "latlng": ("latlng.value(1, 2)", "DATA.g"),
+    "null": ("null", "DATA.n"),
 }
+"""What an expression of each type ends in; DATA stands for the document's data."""
 
 
 # --- queries
@@ -307,7 +351,7 @@ def listing(random: Random) -> Asked:
     if extra < 0.15:
         limit = random.choice((5, 10, 11))
         query["limit"] = limit
-        conditions.append(random.choice((f"request.query.limit <= 10", f"request.query.limit == {limit}")))
+        conditions.append(random.choice(("request.query.limit <= 10", f"request.query.limit == {limit}")))
     elif extra < 0.25 and not is_ranged:
         query["orderBy"] = [{"field": {"fieldPath": "s"}, "direction": random.choice(("ASCENDING", "DESCENDING"))}]
         conditions.append(f"request.query.orderBy.s == {random.choice((_q('ASC'), _q('DESC')))}")
@@ -361,10 +405,18 @@ def _proven(random: Random, name: str, operator: str, value: Any) -> str:
     if operator == "EQUAL":
         kind = "string" if isinstance(value, str) else "bool" if isinstance(value, bool) else "int"
         return random.choice(
-            (f"{name} == {text}", f"{name} == {text}", f"{name} in [{text}, 'zz']", f"{name} is {kind}", f"{name} != null")
+            (
+                f"{name} == {text}",
+                f"{name} == {text}",
+                f"{name} in [{text}, 'zz']",
+                f"{name} is {kind}",
+                f"{name} != null",
+            )
         )
     sign = _SIGNS[operator] if random.random() < 0.8 else random.choice(list(_SIGNS.values()))
-    return random.choice((f"{name} {sign} {text}", f"{name} {sign} {text}", f"!({name} in [{text}])", f"{name} != null"))
+    return random.choice(
+        (f"{name} {sign} {text}", f"{name} {sign} {text}", f"!({name} in [{text}])", f"{name} != null")
+    )
 
 
 def _filter(name: str, operator: str, value: Any) -> dict[str, Any]:

@@ -130,12 +130,10 @@ def _bind(own: Path, bound: dict[str, Value]) -> Path:
     for name in bound:
         if name not in names:
             raise Failure(f"The path has no variable {name}.")
-    return Path(
-        tuple(
-            text.string_of(bound[part.name]) if isinstance(part, Unbound) and part.name in bound else part
-            for part in own.segments
-        )
-    )
+    filled = {name: text.string_of(value) for name, value in bound.items()}
+    if not all(filled.values()):
+        raise Failure("A segment of a path cannot be empty.")
+    return Path(tuple(filled.get(part.name, part) if isinstance(part, Unbound) else part for part in own.segments))
 
 
 def path_of(source: str) -> Path:
