@@ -4,6 +4,10 @@
     firestore_project        a project of this test's own, empty, that clients made in the test use by themselves
     firestore_client         Google's client on that project
     firestore_async_client   the same, asynchronous
+    firestore_client_as      makes clients of users: `firestore_client_as("alice", role="clerk")`
+
+With `firestore_emulator_rules` in the ini file, security rules are enforced. Clients of users are held to them; the
+others pass them by, as server-side clients do. The report of a test that fails says what the rules refused, and why.
 
 The emulator is a process of its own: a test may stop the clock, forbid sockets or block its event loop, and Firestore
 goes on. Under pytest-xdist each worker has one. A run in which no test asks pays for the import of this file, which
@@ -18,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +64,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="",
     )
     parser.addini(
+        "firestore_emulator_rules",
+        "a firestore.rules: clients of firestore_client_as are held to it",
+        type="string",
+        default="",
+    )
+    parser.addini(
         "firestore_emulator_project",
         f"what {PROJECT_VARIABLE} is while the emulator runs",
         type="string",
@@ -71,7 +81,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def firestore_emulator(pytestconfig: pytest.Config) -> Iterator[RunningEmulator]:
     """A Firestore in memory, and an environment in which Google's client libraries find it."""
     project = str(pytestconfig.getini("firestore_emulator_project"))
-    with serving(_indexes(pytestconfig)) as host, _environment({HOST_VARIABLE: host, PROJECT_VARIABLE: project}):
+    indexes, rules = _file(pytestconfig, "indexes"), _file(pytestconfig, "rules")
+    with serving(indexes, rules) as host, _environment({HOST_VARIABLE: host, PROJECT_VARIABLE: project}):
         yield RunningEmulator(host=host, project=project)
 
 
@@ -101,21 +112,86 @@ def firestore_async_client(firestore_project: str) -> Any:
     return AsyncClient(project=firestore_project)
 
 
-def _indexes(config: pytest.Config) -> Path | None:
+@pytest.fixture
+def firestore_client_as(firestore_project: str) -> Iterator[Callable[..., Any]]:
+    """Clients of users: call it with a uid and further claims of the token, or with None for no token."""
+    from google.auth.credentials import AnonymousCredentials
+    from google.cloud.firestore import Client
+
+    clients = []
+
+    def client_as(uid: str | None, **claims: Any) -> Any:
+        client = Client(project=firestore_project, credentials=AnonymousCredentials())
+        metadata = [("google-cloud-resource-prefix", client._database_string)]
+        if uid is not None:
+            metadata.append(("authorization", f"Bearer {unsigned_token({'sub': uid, 'user_id': uid, **claims})}"))
+        client._rpc_metadata_internal = metadata  # in place of what makes every emulator's client an administrator
+        clients.append(client)
+        return client
+
+    yield client_as
+    for client in clients:
+        client.close()
+
+
+def unsigned_token(claims: dict[str, Any]) -> str:
+    """A token as the emulators take it from anybody."""
+    import base64
+    import json
+
+    def encoded(part: dict[str, Any]) -> str:
+        return base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode()
+
+    return f"{encoded({'alg': 'none', 'typ': 'JWT'})}.{encoded(claims)}."
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> Generator[None, Any, Any]:
+    """Why the security rules refused, beside the failure that it may have caused."""
+    report = yield
+    arguments = getattr(item, "funcargs", {})
+    emulator, project = arguments.get("firestore_emulator"), arguments.get("firestore_project")
+    if report.failed and report.when == "call" and project is not None:
+        host = emulator.host if emulator is not None else os.environ.get(HOST_VARIABLE, "")
+        if refusals := _refusals(host, project):
+            report.sections.append(("refused by the security rules", "\n\n".join(refusals)))
+    return report
+
+
+def _refusals(host: str, project: str) -> list[str]:
+    import json
+    import urllib.request
+
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    path = f"/emulator/v1/projects/{quote(project)}:ruleRefusals"
+    try:
+        with opener.open(f"http://{host}{path}", timeout=PATIENCE_SECONDS) as answer:
+            found = json.loads(answer.read())["refusals"]
+    except (OSError, ValueError, KeyError):
+        return []  # another emulator, or none any more
+    return [
+        "\n".join([f"{one['method']} {one['path']} by {one['uid'] or 'a caller without a token'}", *one["reasons"]])
+        for one in found
+    ]
+
+
+def _file(config: pytest.Config, what: str) -> Path | None:
     """Relative to the file that names it."""
-    named = str(config.getini("firestore_emulator_indexes"))
+    named = str(config.getini(f"firestore_emulator_{what}"))
     if not named:
         return None
     return (config.inipath.parent if config.inipath else config.rootpath) / named
 
 
 @contextmanager
-def serving(indexes: Path | None = None) -> Iterator[str]:
+def serving(indexes: Path | None = None, rules: Path | None = None) -> Iterator[str]:
     """The HOST:PORT of an emulator that runs for as long as the block does; the environment stays as it is."""
     # -P: what is in the directory that pytest runs in must not hide the emulator's own modules.
     command = [sys.executable, "-P", "-m", "emulator.pytest_server"]
     if indexes is not None:
         command += ["--indexes", str(indexes)]
+    if rules is not None:
+        command += ["--rules", str(rules)]
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             command,

@@ -12,12 +12,13 @@ import sys
 from pathlib import Path
 
 from emulator.firestore.emulator import FirestoreEmulator
+from emulator.firestore.guard import RulesFileError
 from emulator.firestore.indexes import IndexFileError
 from emulator.rpc.server import Server
 
 
-async def serve(indexes: Path | None) -> None:
-    emulator = FirestoreEmulator(indexes=indexes)
+async def serve(indexes: Path | None, rules: Path | None) -> None:
+    emulator = FirestoreEmulator(indexes=indexes, rules=rules)
     await emulator.start()
     server = await Server.start(emulator.service, http=emulator.http_app, port=0)
     print(server.address, flush=True)
@@ -32,9 +33,11 @@ async def serve(indexes: Path | None) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="The Firestore emulator until standard input ends.")
     parser.add_argument("--indexes", type=Path, help="a firestore.indexes.json to hold queries to")
+    parser.add_argument("--rules", type=Path, help="a firestore.rules to enforce")
+    given = parser.parse_args()
     try:
-        asyncio.run(serve(parser.parse_args().indexes))
-    except IndexFileError as error:
+        asyncio.run(serve(given.indexes, given.rules))
+    except (IndexFileError, RulesFileError) as error:
         sys.exit(str(error))
 
 

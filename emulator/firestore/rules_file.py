@@ -53,10 +53,14 @@ class RulesFile:
     async def _follow(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            try:
-                if self.load():
-                    log.warning("%s was loaded again", self._path, extra={"action": "rules_loaded"})
-            except RulesRejected as error:
-                log.warning("%s: %s\nThe rules before stay in force.", self._path, error, extra={"action": "rules_bad"})
-            except (OSError, UnicodeDecodeError):
-                continue  # it is being written
+            self.look()
+
+    def look(self) -> None:
+        """Load the file if it has changed, and say in the log what came of it."""
+        try:
+            if self.load():
+                log.warning("%s was loaded again", self._path, extra={"action": "rules_loaded"})
+        except RulesRejected as error:
+            log.warning("%s: %s\nThe rules before stay in force.", self._path, error, extra={"action": "rules_bad"})
+        except (OSError, UnicodeDecodeError):
+            return  # it is being written: the next look finds it

@@ -46,6 +46,36 @@ async def test_an_asynchronous_client_sees_the_same_project(firestore_async_clie
     assert [found.id for found in firestore_client.collection("words").stream()] == ["async"]
 """
 
+RULES = """
+rules_version = '2';
+service cloud.firestore {
+  match /databases/{database}/documents {
+    match /words/{word} {
+      allow get: if request.auth.token.role == 'clerk';
+    }
+  }
+}
+"""
+
+TESTS_OF_RULES = """
+import pytest
+from google.api_core.exceptions import PermissionDenied
+
+def test_rules_hold_users_and_not_the_server_side(firestore_client, firestore_client_as):
+    firestore_client.document("words/first").set({})
+    assert firestore_client_as("ann", role="clerk").document("words/first").get().exists
+    for client in (firestore_client_as("bob"), firestore_client_as(None)):
+        with pytest.raises(PermissionDenied, match="line 6: allow get"):
+            client.document("words/first").get()
+
+def test_that_fails(firestore_client_as):
+    try:
+        firestore_client_as("bob", role="guest").document("words/first").get()
+    except PermissionDenied:
+        pass
+    assert False, "something else"
+"""
+
 LOOP_SCOPE = "asyncio_default_fixture_loop_scope = function"  # else pytest-asyncio warns
 
 ENVIRONMENT_AFTERWARDS = """
@@ -193,3 +223,22 @@ def test_the_plugin_is_the_one_that_is_installed() -> None:
 
     (entry,) = entry_points(group="pytest11", name="firestore_emulator")
     assert entry.load() is pytest_plugin
+
+
+def test_rules_hold_users_and_a_failing_test_shows_why_they_refused(tmp_path: Path) -> None:
+    root = project(tmp_path, "firestore_emulator_rules = my.rules", test_rules=TESTS_OF_RULES)
+    (root / "my.rules").write_text(RULES)
+    code, said = run(root)
+    assert code == 1, said
+    assert "1 failed, 1 passed" in said
+    assert "refused by the security rules" in said
+    assert "get words/first by bob" in said
+    assert "request.auth.token.role == 'clerk' is false, with request.auth.token.role = 'guest'" in said
+
+
+def test_rules_that_do_not_compile_fail_the_tests_with_their_line(tmp_path: Path) -> None:
+    root = project(tmp_path, "firestore_emulator_rules = my.rules", test_rules=TESTS_OF_RULES)
+    (root / "my.rules").write_text(RULES.replace("allow get:", "allow get"))
+    code, said = run(root)
+    assert code == 1, said
+    assert "L6:17 Unexpected 'if'" in said

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx
 import pytest
 import pytest_asyncio
 from pytest_asyncio import is_async_test
 
+from emulator.firestore.emulator import FirestoreEmulator
 from tests.conformance.backends import Place
+from tests.rules.differential import Side
 from tests.rules.guarded import RULES, GuardedProject, RulesEmulator
 
 HERE = Path(__file__).parent
@@ -40,3 +44,22 @@ async def guarded(rules_place: Place) -> GuardedProject:
     project = GuardedProject(RulesEmulator(rules_place))
     await project.load(RULES.read_text(encoding="utf-8"))
     return project
+
+
+# --- both emulators side by side
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def ours() -> AsyncIterator[Side]:
+    emulator = FirestoreEmulator()
+    await emulator.start()
+    transport = httpx.ASGITransport(app=emulator.http_app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://ours", timeout=60) as client:
+        yield Side(client)
+    await emulator.stop()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def theirs(official_place: Place) -> AsyncIterator[Side]:
+    async with httpx.AsyncClient(base_url=f"http://{official_place.address}", trust_env=False, timeout=60) as client:
+        yield Side(client)

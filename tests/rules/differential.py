@@ -163,6 +163,29 @@ async def play(random: Random, ours: Side, theirs: Side, tally: Tally) -> None:
             _count(tally, decision, mine_allows, google_allows)
 
 
+async def compare_file(random: Random, rules: str, ours: Side, theirs: Side, tally: Tally) -> None:
+    """A get, a query and a write under a file of rules, if Google's emulator compiles it."""
+    project = f"m-{secrets.token_hex(5)}"
+    mine, google = await asyncio.gather(ours.load(project, rules), theirs.load(project, rules))
+    if google[0] != 200:
+        return  # we compile more than Google's: no rules that anybody could deploy
+    assert mine[0] == 200, mine
+    stored = document(random)
+    documents = {"t0/d": stored, "a/there": document(random)}
+    await asyncio.gather(ours.write(project, documents), theirs.write(project, documents))
+    for kind, method in (("get", ""), ("list", ""), ("write", "set"), ("write", "delete")):
+        user, headers = token(random)
+        question = _Question(kind, "", stored, document(random), {}, method)
+        verb, path, body = _request(project, "t0", question)
+        answers = await asyncio.gather(ours.allows(verb, path, body, headers), theirs.allows(verb, path, body, headers))
+        if None not in answers:
+            tally.decisions += 1
+            if answers == [True, False]:
+                tally.only_ours_allows.append(
+                    Decision(rules, f"{verb} {path} {json.dumps(body)} on {stored}", user, kind)
+                )
+
+
 def _count(tally: Tally, decision: Decision, ours: bool, theirs: bool) -> None:
     tally.decisions += 1
     tally.allows += theirs

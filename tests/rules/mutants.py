@@ -1,8 +1,9 @@
-"""Does every condition in the rules stop something by itself?  `python -m tests.rules.mutants`
+"""Does every condition in the rules stop something by itself?  `python -m tests.rules.mutants [--official]`
 
 Each condition in turn is replaced by `true`, and the cases for which it had not been true are tried again. If all of
 them are still refused, nothing shows what the condition is for, and it is printed; but for the few below, which are
-there twice on purpose. It takes some minutes, so it is not part of the suite.
+there twice on purpose. It takes some minutes, so it is not part of the suite. It runs on our emulator, or on Google's
+with --official.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from tests.conformance.backends import googles_emulator
+from tests.conformance.backends import googles_emulator, our_server
 from tests.rules.actions import Case
 from tests.rules.coverage import Expression, expressions
 from tests.rules.guarded import RULES, GuardedProject, RulesEmulator
@@ -27,7 +28,7 @@ ALSO_STOPPED_ELSEWHERE = {
 
 async def main() -> bool:
     source = RULES.read_text(encoding="utf-8")
-    async with googles_emulator() as place:
+    async with googles_emulator() if "--official" in sys.argv else our_server() as place:
         emulator = RulesEmulator(place)
         stopped = await _what_stopped_what(emulator, source)
         survivors = [one for one in stopped if not await _is_missed(emulator, source, one, stopped[one])]

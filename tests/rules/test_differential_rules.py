@@ -8,15 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
 from random import Random
 
-import httpx
 import pytest
-import pytest_asyncio
 
-from emulator.firestore.emulator import FirestoreEmulator
-from tests.conformance.backends import Place
 from tests.rules.differential import Side, Tally, play
 
 DECISIONS = int(os.environ.get("OUTBOX_RULES_DECISIONS", "1500"))
@@ -27,22 +22,6 @@ OFTEN_ENOUGH = 20
 ALMOST_ALL = 0.99
 AT_ONCE = 4
 """Rounds under way: Google's emulator has threads."""
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def ours() -> AsyncIterator[Side]:
-    emulator = FirestoreEmulator()
-    await emulator.start()
-    transport = httpx.ASGITransport(app=emulator.http_app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://ours", timeout=60) as client:
-        yield Side(client)
-    await emulator.stop()
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def theirs(official_place: Place) -> AsyncIterator[Side]:
-    async with httpx.AsyncClient(base_url=f"http://{official_place.address}", trust_env=False, timeout=60) as client:
-        yield Side(client)
 
 
 @pytest.mark.timeout(300 + DECISIONS // 20)

@@ -155,6 +155,19 @@ test('a listener is refused, and one that loses access is ended', async (world) 
   assert.ok(!bob.values.includes('Without Bob'));
 });
 
+test('a query that is listened to ends when the document that allows it changes', async (world) => {
+  await world.room();
+  const seen = { answers: 0, error: null };
+  onSnapshot(collection(world.as('bob'), 'rooms/r/posts'), () => (seen.answers += 1), (error) => (seen.error = error));
+  await until('the first answer', () => seen.answers > 0);
+  await updateDoc(doc(world.as('alice'), 'rooms/r'), { members: ['alice'] });
+  await world.environment.withSecurityRulesDisabled(async (context) => {
+    await setDoc(doc(context.firestore(), 'rooms/r/posts/secret'), { text: 'not for Bob' });
+  });
+  await until('the end', () => seen.error !== null);
+  assert.equal(seen.error.code, 'permission-denied');
+});
+
 test('the coverage says how often each expression had which value', async (world) => {
   await world.room();
   await assertSucceeds(getDoc(doc(world.as('alice'), 'rooms/r')));

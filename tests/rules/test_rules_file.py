@@ -1,0 +1,127 @@
+"""`--rules FILE`, and refusals that explain themselves: what our emulator has and Google's has not."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from emulator.firestore.emulator import FirestoreEmulator
+from emulator.firestore.engine import Engine
+from emulator.firestore.guard import Guard, RulesFileError
+from emulator.firestore.rules_file import RulesFile
+from emulator.pytest_plugin import unsigned_token
+
+PATIENCE_SECONDS = 60.0
+"""Never waited out unless the test fails."""
+ROOT = "/v1/projects/p/databases/(default)/documents"
+BOB = {"authorization": f"Bearer {unsigned_token({'sub': 'bob', 'role': 'viewer'})}"}
+RULES = """rules_version = '2';
+service cloud.firestore {
+  match /databases/{database}/documents {
+    function isClerk() {
+      return request.auth.token.role == 'clerk';
+    }
+    match /papers/{id} {
+      allow get: if isClerk() && resource.data.open == true;
+    }
+  }
+}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    file = tmp_path / "firestore.rules"
+    file.write_text(RULES)
+    return file
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def emulator(file: Path) -> AsyncIterator[FirestoreEmulator]:
+    emulator = FirestoreEmulator(rules=file)
+    await emulator.start()
+    yield emulator
+    await emulator.stop()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def http(emulator: FirestoreEmulator) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(app=emulator.http_app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://ours") as client:
+        yield client
+
+
+async def test_a_refusal_says_which_condition_was_false_and_what_it_saw(
+    http: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        answer = await http.get(f"{ROOT}/papers/1", headers=BOB)
+    assert answer.status_code == 403
+    expected = [
+        "get papers/1 by user bob is refused by the security rules",
+        "line 8: allow get: false",
+        "  line 8: isClerk() is false",
+        "    line 5: request.auth.token.role == 'clerk' is false, with request.auth.token.role = 'viewer'",
+    ]
+    assert answer.json()["error"]["message"].splitlines() == expected
+    assert "\n".join(expected) in caplog.text
+    (told,) = (await http.get("/emulator/v1/projects/p:ruleRefusals")).json()["refusals"]
+    assert (told["method"], told["path"], told["uid"], told["reasons"]) == ("get", "papers/1", "bob", expected[1:])
+
+
+async def test_a_refusal_says_why_a_condition_failed(http: httpx.AsyncClient) -> None:
+    answer = await http.get(f"{ROOT}/papers/1")
+    message = answer.json()["error"]["message"]
+    assert "by a caller without a token" in message
+    assert "Property token is undefined on a null" in message
+
+
+async def test_a_path_that_no_rule_covers_is_refused_as_such(http: httpx.AsyncClient) -> None:
+    answer = await http.get(f"{ROOT}/letters/1", headers=BOB)
+    assert "No matching allow statements" in answer.json()["error"]["message"]
+
+
+async def test_a_file_that_changes_is_loaded_again(
+    emulator: FirestoreEmulator, http: httpx.AsyncClient, file: Path
+) -> None:
+    assert (await http.get(f"{ROOT}/papers/1", headers=BOB)).status_code == 403
+    loaded = asyncio.Event()
+    emulator.guard.on_change.append(loaded.set)
+    await asyncio.to_thread(file.write_text, RULES.replace("isClerk() && resource.data.open == true", "true"))
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await loaded.wait()
+    assert (await http.get(f"{ROOT}/papers/1", headers=BOB)).status_code == 404
+
+
+def test_a_file_that_stops_compiling_leaves_the_earlier_rules(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    engine = Engine()
+    guard = Guard(engine)
+    rules = RulesFile(file, guard)
+    before = guard.loaded("p")
+    file.write_text("service {")
+    rules.look()
+    assert "The rules before stay in force" in caplog.text
+    assert guard.loaded("p") is before
+    file.write_text(RULES + "\n")
+    rules.look()
+    assert guard.loaded("p") is not before
+    engine.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [("service {", "L1:9 Unexpected '{'"), (None, "the security rules cannot be read")]
+)
+def test_an_emulator_does_not_start_with_a_file_that_is_wrong(
+    tmp_path: Path, content: str | None, message: str
+) -> None:
+    file = tmp_path / "wrong.rules"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(RulesFileError, match=message.replace("{", r"\{")):
+        FirestoreEmulator(rules=file)
