@@ -224,7 +224,7 @@ class Conditions:
                 (kind, number)
                 for kind, entries in self.table.items()
                 for number, entry in enumerate(entries)
-                if sum(wanted in entry(0) for _ in range(100)) > 4
+                if sum(wanted in entry(0) for _ in range(1_000)) > 12
             ] or [("bool", 0)]
         return _MAKERS[wanted]
 
