@@ -30,7 +30,7 @@ ROWS: Mapping[str, Tier] = {
     "bench": Tier.FAST,
     "bench/test_small.py": Tier.SLOW,
     "browser": Tier.FAST,
-    "browser/test_chat.py::test_chat": Tier.SLOW,  # on Google's emulator, with the rules on
+    "browser[official]": Tier.SLOW,
     "chaos": Tier.FAST,
     "chaos/test_chaos.py": Tier.SLOW,
     "chaos/test_overload.py": Tier.SLOW,
@@ -72,6 +72,9 @@ ROWS: Mapping[str, Tier] = {
     "migrations[official]": Tier.SLOW,
     "providers": Tier.FAST,
     "rules": Tier.FAST,
+    "rules/test_differential_rules.py": Tier.SLOW,
+    "rules/test_fuzz_rules.py": Tier.SLOW,
+    "rules[official]": Tier.SLOW,
     "runs": Tier.FAST,
     "runs/test_fanout.py": Tier.SLOW,
     "runs/test_runs.py::test_killed_at_any_moment_a_run_that_hits_its_window_has_the_same_totals": Tier.SLOW,

@@ -12,6 +12,7 @@ from pytest_asyncio import is_async_test
 
 from emulator.firestore.emulator import FirestoreEmulator
 from tests.conformance.backends import Place
+from tests.patience import PATIENCE_SECONDS
 from tests.rules.differential import Side
 from tests.rules.guarded import RULES, GuardedProject, RulesEmulator
 
@@ -54,12 +55,14 @@ async def ours() -> AsyncIterator[Side]:
     emulator = FirestoreEmulator()
     await emulator.start()
     transport = httpx.ASGITransport(app=emulator.http_app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://ours", timeout=60) as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://ours", timeout=PATIENCE_SECONDS) as client:
         yield Side(client)
     await emulator.stop()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def theirs(official_place: Place) -> AsyncIterator[Side]:
-    async with httpx.AsyncClient(base_url=f"http://{official_place.address}", trust_env=False, timeout=60) as client:
+    async with httpx.AsyncClient(
+        base_url=f"http://{official_place.address}", trust_env=False, timeout=PATIENCE_SECONDS
+    ) as client:
         yield Side(client)

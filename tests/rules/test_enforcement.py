@@ -16,6 +16,7 @@ import pytest_asyncio
 
 from emulator.pytest_plugin import unsigned_token
 from tests.conformance.backends import Place
+from tests.patience import PATIENCE_SECONDS
 
 JSON = {"content-type": "application/json"}
 OWNER = {"authorization": "Bearer owner"}
@@ -58,7 +59,9 @@ class Project:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def project(rules_place: Place) -> AsyncIterator[Project]:
-    async with httpx.AsyncClient(base_url=f"http://{rules_place.address}", trust_env=False, timeout=30) as http:
+    async with httpx.AsyncClient(
+        base_url=f"http://{rules_place.address}", trust_env=False, timeout=PATIENCE_SECONDS
+    ) as http:
         yield Project(http, f"e-{secrets.token_hex(5)}")
 
 

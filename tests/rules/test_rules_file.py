@@ -16,9 +16,8 @@ from emulator.firestore.engine import Engine
 from emulator.firestore.guard import Guard, RulesFileError
 from emulator.firestore.rules_file import RulesFile
 from emulator.pytest_plugin import unsigned_token
+from tests.patience import PATIENCE_SECONDS
 
-PATIENCE_SECONDS = 60.0
-"""Never waited out unless the test fails."""
 ROOT = "/v1/projects/p/databases/(default)/documents"
 BOB = {"authorization": f"Bearer {unsigned_token({'sub': 'bob', 'role': 'viewer'})}"}
 RULES = """rules_version = '2';

@@ -34,14 +34,23 @@ Function = Callable[..., Value]
 
 def _typed(function: Function, *kinds: type | tuple[type, ...]) -> Function:
     """The function, for arguments of these types only."""
+    allowed = [frozenset(kind) if isinstance(kind, tuple) else frozenset({kind}) for kind in kinds]
+    count = len(allowed)
+    first = allowed[0]
+    second = allowed[1] if count > 1 else first
 
     def checked(*values: Value) -> Value:
-        if len(values) != len(kinds):
-            raise Failure(f"Incorrect number of arguments. Received: {len(values)}. Expected: {len(kinds)}.")
-        for value, kind in zip(values, kinds, strict=True):
-            if type(value) not in (kind if isinstance(kind, tuple) else (kind,)):
-                raise Failure(f"Unsupported operation error. Received: {type_name(value)}.")
-        return function(*values)
+        # Most calls have one or two arguments, and every condition makes some: no loop for those.
+        if (
+            len(values) == count
+            and type(values[0]) in first
+            and (count == 1 or type(values[1]) in second)
+            and (count < 3 or all(type(value) in kind for value, kind in zip(values, allowed, strict=True)))
+        ):
+            return function(*values)
+        if len(values) != count:
+            raise Failure(f"Incorrect number of arguments. Received: {len(values)}. Expected: {count}.")
+        raise Failure(f"Unsupported operation error. Received: {', '.join(map(type_name, values))}.")
 
     return checked
 
