@@ -22,7 +22,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 DOCUMENT = Ask("PATCH", "/c/a", {"fields": {"n": {"integerValue": 1}}})
 ADMIN = "//emulator/v1/projects/<project>"
-OPEN = "service cloud.firestore { match /databases/{d}/documents { match /{x=**} { allow read, write; } } }"
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
@@ -129,11 +128,10 @@ async def test_what_googles_emulator_never_answers_is_a_bad_request(
     assert answer.body == "400 INVALID_ARGUMENT"
 
 
-async def test_a_refusal_of_rules_says_why_and_where_to_go(http: httpx.AsyncClient, grpc_place: Place) -> None:
+async def test_rules_without_a_file_are_refused_with_what_is_needed(http: httpx.AsyncClient, grpc_place: Place) -> None:
     answer = await teller(http, grpc_place).send(Ask("PUT", ADMIN + ":securityRules", {"rules": {}}))
-    assert answer.json()["error"]["status"] == "UNIMPLEMENTED"
-    assert "rules are not enforced by this emulator" in answer.json()["error"]["message"]
-    assert "Google's emulator" in answer.json()["error"]["message"]
+    assert answer.json()["error"]["status"] == "INVALID_ARGUMENT"
+    assert "One file is needed" in answer.json()["error"]["message"]
 
 
 async def test_a_plus_in_the_query_is_a_space(
