@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from emulator import chat_page
+from emulator.dev import PROJECT
 from tests.cli.support import FREE_PORTS, dev, outbox
 from tests.client.node import require_node
 from tests.patience import PATIENCE_SECONDS
@@ -27,6 +28,17 @@ def test_the_page_is_there_and_its_accounts_are_made() -> None:
         children = stack.children()
         assert stack.ended_by(signal.SIGINT) == 0
         assert not any(Path(f"/proc/{pid}").exists() for pid in children)
+
+
+@pytest.mark.parametrize(("options", "status"), [((), 403), (("--no-rules",), 200)])
+def test_a_page_may_write_only_what_the_rules_allow_unless_they_are_turned_off(
+    options: tuple[str, ...], status: int
+) -> None:
+    with dev(*FREE_PORTS, *options) as stack:
+        firestore = stack.addresses["FIRESTORE_EMULATOR_HOST"]
+        documents = f"http://{firestore}/v1/projects/{PROJECT}/databases/(default)/documents"
+        answer = httpx.patch(f"{documents}/lanes/outbox:shop", json={}, trust_env=False, timeout=PATIENCE_SECONDS)
+        assert answer.status_code == status, answer.text
 
 
 def test_a_taken_port_is_named_with_the_option_that_changes_it() -> None:

@@ -224,6 +224,24 @@ def test_an_index_file_that_cannot_be_understood_is_an_error_in_words(tmp_path: 
     cannot_use(tmp_path / "missing.json", "--indexes")
 
 
+def test_rules_that_do_not_compile_are_an_error_with_their_line(tmp_path: Path) -> None:
+    file = tmp_path / "firestore.rules"
+    file.write_text("rules_version = '2';\nservice {")
+    code, _, errors = said("emulator", *FREE_PORTS, f"--rules={file}")
+    assert code == 1
+    assert f"{file}: Error compiling rules:\nL2:9 Unexpected '{{'" in errors
+
+
+async def test_callers_are_held_to_the_rules_given(tmp_path: Path) -> None:
+    file = tmp_path / "firestore.rules"
+    file.write_text("service cloud.firestore { match /databases/{d}/documents/c/{id} { allow get; } }")
+    async with emulator_process("--rules", str(file)) as emulator:
+        documents = f"http://{emulator.firestore}/v1/projects/p/databases/(default)/documents"
+        async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as http:
+            statuses = [(await http.get(f"{documents}/{path}")).status_code for path in ("c/1", "d/1")]
+    assert statuses == [404, 403]
+
+
 def test_a_queue_name_that_is_none_is_an_error_in_words() -> None:
     code, _, err = said("emulator", *FREE_PORTS, "--queue", "nonsense")
     assert code in (1, 2)
