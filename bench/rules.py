@@ -61,7 +61,7 @@ def _write(path: str, fields: dict[str, Any], *times: str, merged: bool = False)
 
 
 def batch(request_id: str) -> list[Any]:
-    """What client/outbox.js writes for a message to somebody new."""
+    """What client/outbox.js writes for a message to a new contact."""
     to = f"+49{zlib.crc32(request_id.encode()):010}"
     thread = f"shop__{to}"
     parts = {"arrayValue": {"values": [{"mapValue": {"fields": {"type": _text("text"), "text": _text("hello")}}}]}}

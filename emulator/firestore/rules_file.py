@@ -1,6 +1,6 @@
 """Security rules from a file, loaded again whenever the file changes.
 
-A file that does not compile stops the emulator from starting. Later, when somebody edits it, the rules before stay in
+A file that does not compile stops the emulator from starting. If an edit breaks it later, the rules before stay in
 force until it compiles again, and the log says what is wrong.
 """
 

@@ -101,7 +101,7 @@ def _fields(data: Data) -> dict[str, Any]:
 def token(random: Random) -> tuple[str, dict[str, str]]:
     """A user's name for the report, and the headers."""
     if random.random() < 0.1:
-        return "nobody", {}
+        return "no token", {}
     uid = random.choice(UIDS)
     claims: dict[str, Any] = {
         "sub": uid,

@@ -1,4 +1,4 @@
-"""Rules that nobody would write: broken files are refused with a line, and nothing hangs or raises anything else.
+"""Rules that make no sense: broken files are refused with a line, and nothing hangs or raises anything else.
 
 OUTBOX_RULES_MUTATIONS says how many files to try; of those that compile, OUTBOX_RULES_MUTATIONS_COMPARED are also asked
 on Google's emulator.

@@ -68,7 +68,7 @@ class World {
     return this.environment.authenticatedContext(uid, claims).firestore();
   }
 
-  nobody() {
+  signedOut() {
     return this.environment.unauthenticatedContext().firestore();
   }
 
@@ -82,11 +82,11 @@ class World {
   }
 }
 
-test('a member reads a room, a stranger and whoever is signed out do not', async (world) => {
+test('a member reads a room, a stranger and a signed-out client do not', async (world) => {
   await world.room();
   await assertSucceeds(getDoc(doc(world.as('alice'), 'rooms/r')));
   await assertFails(getDoc(doc(world.as('eve'), 'rooms/r')));
-  await assertFails(getDoc(doc(world.nobody(), 'rooms/r')));
+  await assertFails(getDoc(doc(world.signedOut(), 'rooms/r')));
 });
 
 test('a query is allowed if its filters prove the rule, whatever is stored', async (world) => {
@@ -171,7 +171,7 @@ test('a query that is listened to ends when the document that allows it changes'
 test('the coverage says how often each expression had which value', async (world) => {
   await world.room();
   await assertSucceeds(getDoc(doc(world.as('alice'), 'rooms/r')));
-  await assertFails(getDoc(doc(world.nobody(), 'rooms/r')));
+  await assertFails(getDoc(doc(world.signedOut(), 'rooms/r')));
   const address = `http://${world.given.host}/emulator/v1/projects/${world.projectId}:ruleCoverage`;
   const { report, rules } = await (await fetch(address, { headers: { 'content-type': 'application/json' } })).json();
   assert.equal(rules.files[0].content, RULES);

@@ -111,7 +111,7 @@ class Evaluation:
 
 
 class _Raised:
-    """A let or an argument that failed: whoever reads it fails."""
+    """A let or an argument that failed: an expression that reads it fails too."""
 
     __slots__ = ("failure",)
 
