@@ -59,7 +59,8 @@ async def _what_stopped_what(emulator: RulesEmulator, source: str) -> dict[Expre
 
 def _can_be_true(source: str, one: Expression) -> bool:
     """What is negated is tried with its negation; a body with `let` is no expression that could be replaced."""
-    return source[one.start - 1] != "!" and not one.text.startswith("let ")
+    is_negated = source[one.start - 1] == "!" or (source[: one.start].endswith("!(") and source[one.end] == ")")
+    return not is_negated and not one.text.startswith("let ")
 
 
 async def _is_missed(emulator: RulesEmulator, source: str, one: Expression, cases: list[Case]) -> bool:
