@@ -147,7 +147,7 @@ test('another recipient with the same id is refused, and nothing changes', async
   assert.equal(await world.read(`threads/${threadIdOf(account.id, other)}`), undefined);
 });
 
-testOfRules('an id that another account has is refused as taken, and a new id is sent', async (world) => {
+test('an id that another account has is refused as taken, and a new id is sent', async (world) => {
   const { message, db } = await agent(world);
   const stranger = await world.account();
   const theirs = { ...message, accountId: stranger.id, uid: stranger.owner };
@@ -156,7 +156,7 @@ testOfRules('an id that another account has is refused as taken, and a new id is
   assert.equal((await sendMessage(db, { ...message, requestId: newRequestId() })).isNew, true);
 });
 
-testOfRules('a viewer with a free id and a signed-out user with a taken one are not allowed', async (world) => {
+test('a viewer with a free id and a signed-out user with a taken one are not allowed', async (world) => {
   const { account, message } = await agent(world);
   const viewers = { ...message, uid: account.viewer };
   await assert.rejects(sendMessage(world.client(account.viewer), viewers), refusedAs('not-allowed'));
