@@ -6,7 +6,7 @@
     shape       a document in a state has what belongs to that state, and nothing of another        documents.py
     order       no message of a thread was sent before one that was due before it                   history.py
     pace        no cap was exceeded, of an account or a recipient                                   history.py
-    overlap     no document became visible later than a page can allow for                           gaps.py
+    overlap     no document became visible later than a page can allow for                          gaps.py
     counts      what a run that ended says of its targets adds up                                   runs.py
 
 It reads everything once and writes nothing. While workers run, documents change between two reads; what looks wrong is

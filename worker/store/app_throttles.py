@@ -34,4 +34,4 @@ class AppThrottleStore:
             write = create(path, fields) if snapshot is None else update(path, fields, version=snapshot.version)
             if not isinstance(await self._gateway.commit([write]), Conflict):
                 break
-        return until  # after so many conflicts others have written it, and the next throttle tells again
+        return until  # other workers wrote it after this many conflicts; the next throttle writes again
