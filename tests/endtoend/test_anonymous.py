@@ -15,6 +15,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from emulator import dev
 from emulator.dev import DevSettings, DevStack
 from emulator.providers.own import SIGNATURE_HEADER, signed
 from tests.functions.firebase import unsigned_token
@@ -80,7 +81,19 @@ async def world() -> AsyncIterator[World]:
             },
         )
         async with DevStack(settings) as stack:
+            await add_account(stack.firestore, "shop")
             yield World(stack, google)
+
+
+async def add_account(firestore: str, account_id: str) -> None:
+    values = {"provider": "simulated", "timezone": "UTC", "status": "active"}
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as client:
+        added = await client.patch(
+            f"http://{firestore}/v1/projects/{dev.PROJECT}/databases/(default)/documents/accounts/{account_id}",
+            json={"fields": {name: {"stringValue": value} for name, value in values.items()}},
+            headers={"Authorization": "Bearer owner"},
+        )
+    added.raise_for_status()
 
 
 @dataclass(frozen=True)
