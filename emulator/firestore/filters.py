@@ -105,7 +105,11 @@ def _composite(node: Proto, parent: Location) -> list[Conjunction]:
 
 
 def _as_written(node: Proto) -> Hashable:
-    """The filter as it was written, whatever the order in a composite one."""
+    """The filter as it was written, whatever the order in a composite one, or of the values of array-contains-any."""
+    field = node.field_filter
+    if node.WhichOneof("filter_type") == "field_filter" and _field_operator(field.op) == "ARRAY_CONTAINS_ANY":
+        values = frozenset(value.SerializeToString(deterministic=True) for value in field.value.array_value.values)
+        return field.field.field_path, field.op, values
     if node.WhichOneof("filter_type") != "composite_filter":
         written: bytes = node.SerializeToString(deterministic=True)
         return written
