@@ -88,3 +88,37 @@ def test_an_account_that_is_parked_with_messages_costs_three_reads_more_a_sweep(
         return meter.reads, meter.writes
 
     assert simulate(body, sweeps=False) == (6 + 3, 0)
+
+
+def test_the_first_event_of_an_account_costs_an_instance_one_read_more() -> None:
+    """The account, read to route its events, and kept for a minute."""
+
+    async def body(calm: Calm) -> tuple[int, int]:
+        calm.world.provider.faults = Faults(receiptDelayMs=10_000)
+        await calm.account()
+        await calm.send("request-1")
+        await calm.until(lambda: calm.status("request-1") == "sent")
+        await asyncio.sleep(5)
+        meter = Meter(calm)
+        await calm.until(lambda: calm.document("threads/shop__+491/messages/request-1")["status"] == "read")
+        return meter.reads, meter.writes
+
+    assert simulate(body, sweeps=False) == (3 + 1, 2)
+
+
+def test_a_worker_that_sent_nothing_for_minutes_reads_once_whether_the_app_is_throttled() -> None:
+    async def body(calm: Calm) -> tuple[int, int]:
+        calm.world.provider.faults = NO_RECEIPTS
+        await calm.account()
+        reads = []
+        for number, pause in enumerate((0, 60, 600)):
+            await asyncio.sleep(pause)
+            meter = Meter(calm)
+            await calm.send(f"request-{number}", to=f"+49{number}")
+            await asyncio.sleep(30)
+            reads.append(meter.reads)
+        return reads[1], reads[2]
+
+    soon, late = simulate(body, sweeps=False, workers=1)
+
+    assert late == soon + 1
