@@ -7,7 +7,7 @@ RUN python -m venv /venv \
 FROM python:3.11-slim
 RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin outbox
 COPY --from=packages /venv /venv
-COPY worker/ /app/worker/
+COPY worker/firestore_outbox/ /app/firestore_outbox/
 RUN /venv/bin/python -m compileall -q /app
 WORKDIR /app
 ENV PATH=/venv/bin:/usr/local/bin:/usr/bin:/bin \
@@ -17,4 +17,4 @@ ENV PATH=/venv/bin:/usr/local/bin:/usr/bin:/bin \
     PORT=8080
 USER 10001
 EXPOSE 8080
-CMD ["python", "-m", "worker.cli", "worker"]
+CMD ["python", "-m", "firestore_outbox.cli", "worker"]

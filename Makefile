@@ -13,11 +13,11 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
 
-$(READY): constraints.txt pyproject.toml
+$(READY): constraints.txt worker/pyproject.toml emulator/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable worker --editable emulator
 	@touch $(READY)
 
 # For what runs in Node: the browser's client, and the SDKs that are tried on the emulator. Without npm or its registry they are left out, and the suite says so.
@@ -110,9 +110,9 @@ screenshot: $(READY) $(NODE_READY) ## docs/chat.png, of the chat page in Chromiu
 
 PIN := --quiet --generate-hashes --allow-unsafe --strip-extras --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 
-lock: $(READY) ## pin the newest versions allowed by pyproject.toml: for development, and what is deployed
-	$(BIN)/pip-compile $(PIN) --upgrade --extra dev --output-file constraints.txt pyproject.toml
-	$(BIN)/pip-compile $(PIN) --constraint constraints.txt --output-file requirements.txt pyproject.toml
+lock: $(READY) ## pin the newest versions allowed by both pyproject.toml: for development, and what is deployed
+	$(BIN)/pip-compile $(PIN) --upgrade --output-file constraints.txt worker/pyproject.toml emulator/pyproject.toml requirements-dev.in
+	$(BIN)/pip-compile $(PIN) --constraint constraints.txt --output-file requirements.txt worker/pyproject.toml
 
 .PHONY: help install demo dev check test test-slow sim differential serializable crash flood mutations rules-mutants bench bench-growth bench-emulator figures bench-latency bench-fanout chaos overload soak types screenshot lock
 

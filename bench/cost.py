@@ -35,10 +35,10 @@ from bench.places import Place
 from bench.prices import Bill, shown
 from bench.report import arguments, heading, keep, say
 from bench.virtual import NO_RECEIPTS, START, Counted, in_virtual_time
-from emulator.providers.faults import Faults
-from worker.runs.fire import lane_of
-from worker.store import paths
-from worker.store.writes import create
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.writes import create
+from firestore_outbox.lane.ref import reminder_lane
+from firestore_outbox.local.simulators.faults import Faults
 
 MOST_READS, MOST_WRITES = 1.1, 3.1
 OURS = "our worker"
@@ -143,7 +143,7 @@ def run_of(targets: int) -> Callable[[Counted], Awaitable[None]]:
         system = world.client.system
         await system.gateway.commit([create(paths.reminder("rem"), reminder)])
         world.reset()
-        await system.waker.wake(lane_of("rem"))
+        await system.waker.wake(reminder_lane("rem"))
         await world.until(lambda: world.sent() == targets)
         await asyncio.sleep(120)
 

@@ -16,23 +16,23 @@ from typing import Any
 from google.cloud.firestore import AsyncClient
 from google.cloud.firestore_v1.base_query import FieldFilter
 
-from worker.clock import system_clock
-from worker.domain.message import OutboxMessage
-from worker.domain.outcome import Capability, Outcome, Sent
-from worker.lane.engine import Ran
-from worker.outbox.enqueue import NewMessage, batch
-from worker.outbox.trigger import lane_of
-from worker.providers.credentials import Credentials, FixedCredentials
-from worker.providers.http import Http
-from worker.providers.protocol import Checked, Profile, Provider, WebhookEvent
-from worker.providers.registry import Providers
-from worker.settings import Settings
-from worker.store import paths
-from worker.store.find import Find
-from worker.store.gateway import Conflict, Gateway
-from worker.store.writes import WriteOp, upsert
-from worker.wake.tasks import Tasks
-from worker.wiring import System, assemble
+from firestore_outbox.clock import system_clock
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.gateway import Conflict, Gateway
+from firestore_outbox.firestore.queries import Find
+from firestore_outbox.firestore.writes import WriteOp, upsert
+from firestore_outbox.lane.engine import Ran
+from firestore_outbox.lane.ref import outbox_lane
+from firestore_outbox.lane.tasks import Tasks
+from firestore_outbox.messages.enqueue import NewMessage, batch
+from firestore_outbox.messages.model import OutboxMessage
+from firestore_outbox.providers.credentials import Credentials, FixedCredentials
+from firestore_outbox.providers.http import Http
+from firestore_outbox.providers.outcome import Capability, Outcome, Sent
+from firestore_outbox.providers.protocol import Checked, Profile, Provider, WebhookEvent
+from firestore_outbox.providers.registry import Providers
+from firestore_outbox.settings import Settings
+from firestore_outbox.wiring import System, assemble
 
 ACCOUNT = "acc"
 CONCURRENCY = 50
@@ -133,8 +133,8 @@ def our_worker(client: AsyncClient, queries: Any, send: Send, tasks: Tasks | Non
 async def drain_ours(client: AsyncClient, queries: Any, send: Send) -> None:
     """One lane, from the task that wakes it to its release."""
     system = our_worker(client, queries, send)
-    await system.waker.wake(lane_of(ACCOUNT))
-    ran = await system.engine.run(lane_of(ACCOUNT))
+    await system.waker.wake(outbox_lane(ACCOUNT))
+    ran = await system.engine.run(outbox_lane(ACCOUNT))
     await system.providers.close()
     if not isinstance(ran, Ran):
         raise RuntimeError(f"the lane did not run: {ran}")

@@ -38,7 +38,7 @@ from bench import loads, places, report
 from bench.loads import Calls, Sample
 from bench.places import Place
 from bench.report import say
-from emulator.official import EmulatorMissing, Installed, find_installed
+from firestore_emulator.official import EmulatorMissing, Installed, find_installed
 
 GOOGLES, MEMORY, DURABLE = "Google's emulator", "ours, in memory", "ours, a data directory"
 Open = Callable[[], AbstractAsyncContextManager[Place]]

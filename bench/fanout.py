@@ -29,16 +29,16 @@ from bench import places
 from bench.counted import Count
 from bench.places import Place
 from bench.report import arguments, heading, keep
-from worker.clock import system_clock
-from worker.domain.run import run_id_of
-from worker.providers.credentials import FixedCredentials
-from worker.providers.http import Http
-from worker.providers.registry import Providers
-from worker.runs.fire import lane_of, lane_of_run
-from worker.settings import Settings
-from worker.store import paths
-from worker.store.writes import upsert
-from worker.wiring import System, assemble
+from firestore_outbox.clock import system_clock
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.writes import upsert
+from firestore_outbox.lane.ref import reminder_lane, run_lane
+from firestore_outbox.providers.credentials import FixedCredentials
+from firestore_outbox.providers.http import Http
+from firestore_outbox.providers.registry import Providers
+from firestore_outbox.reminders.run import run_id_of
+from firestore_outbox.settings import Settings
+from firestore_outbox.wiring import System, assemble
 
 SIZES = (1_000, 10_000, 100_000)
 MOST_MEMORY_MB = 200
@@ -81,11 +81,11 @@ async def expand(place: Place, targets: int) -> dict[str, Any]:
     }
     await system.runs.add_reminder("rem", reminder, list(_chunks(targets)))
     await _made_due(system, fire_at)
-    await system.waker.wake(lane_of("rem"))
-    await system.engine.run(lane_of("rem"))
+    await system.waker.wake(reminder_lane("rem"))
+    await system.engine.run(reminder_lane("rem"))
     before, began = Count(count.rpcs, count.reads, count.writes), time.perf_counter()
     run_id = run_id_of("rem", fire_at)
-    await system.engine.run(lane_of_run(run_id))
+    await system.engine.run(run_lane(run_id))
     seconds = time.perf_counter() - began
     stored = await system.runs.run(run_id)
     if stored is None or stored.run.total != targets or not stored.run.is_expanded:

@@ -28,13 +28,13 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud.firestore import AsyncClient
 
 from bench.places import pointed_at
-from emulator.dev import PROJECT, DevStack
-from emulator.outgoing import HttpCall, HttpSender
-from emulator.providers.own import SIGNATURE_HEADER, signed
-from emulator.providers.simulator import DEFAULT_SECRET
-from worker.store import paths
-from worker.store.gateway import Gateway
-from worker.store.writes import WriteOp, create, update
+from firestore_emulator.outgoing import HttpCall, HttpSender
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.gateway import Gateway
+from firestore_outbox.firestore.writes import WriteOp, create, update
+from firestore_outbox.local.dev import PROJECT, DevStack
+from firestore_outbox.local.simulators.own import SIGNATURE_HEADER, signed
+from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET
 
 ACCOUNT = "flood"
 DUPLICATES = 0.3

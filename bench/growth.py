@@ -36,12 +36,12 @@ from bench.counted import Count
 from bench.drains import ACCOUNT, ProviderCalls, account, our_worker, request_id_of
 from bench.places import Place
 from bench.report import arguments, heading, keep, say
-from emulator.product import INDEXES
-from worker.outbox.trigger import lane_of
-from worker.store import paths
-from worker.store.gateway import Gateway
-from worker.store.messages import MessageStore
-from worker.store.writes import create
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.gateway import Gateway
+from firestore_outbox.firestore.writes import create
+from firestore_outbox.lane.ref import outbox_lane
+from firestore_outbox.local.product import INDEXES
+from firestore_outbox.messages.store import MessageStore
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 SENT_AT_EACH = 2_000
@@ -132,9 +132,9 @@ async def drain_some(place: Place, most: int) -> dict[str, Any]:
         patch.object(MessageStore, "due", _timed(MessageStore.due, pages)),
         patch.object(MessageStore, "claim", _timed(MessageStore.claim, claims)),
     ):
-        await system.waker.wake(lane_of(ACCOUNT))
+        await system.waker.wake(outbox_lane(ACCOUNT))
         began = time.perf_counter()
-        await system.engine.run(lane_of(ACCOUNT))
+        await system.engine.run(outbox_lane(ACCOUNT))
         seconds = time.perf_counter() - began
     await asyncio.gather(*stopping)
     await system.providers.close()

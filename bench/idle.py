@@ -30,8 +30,8 @@ from bench.patterns import locked_batch, polling
 from bench.prices import Bill, shown
 from bench.report import arguments, heading, keep, say
 from bench.virtual import NO_RECEIPTS, Counted, in_virtual_time
-from worker.store import paths
-from worker.store.writes import WriteOp, create
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.writes import WriteOp, create
 
 ACCOUNTS = (1, 10_000)
 DAY = timedelta(days=1)

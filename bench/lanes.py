@@ -28,14 +28,14 @@ from bench.drains import ProviderCalls, account, new_message, our_worker, stored
 from bench.places import Place
 from bench.prices import Bill, shown
 from bench.report import arguments, heading, keep, say
-from emulator.product import INDEXES
-from worker.clock import system_clock
-from worker.lane.engine import LaneEngine
-from worker.outbox.enqueue import NewMessage, batch
-from worker.store.gateway import Gateway
-from worker.store.lanes import LaneRef
-from worker.store.writes import SERVER_TIME
-from worker.wiring import System
+from firestore_outbox.clock import system_clock
+from firestore_outbox.firestore.gateway import Gateway
+from firestore_outbox.firestore.writes import SERVER_TIME
+from firestore_outbox.lane.engine import LaneEngine
+from firestore_outbox.lane.ref import LaneRef
+from firestore_outbox.local.product import INDEXES
+from firestore_outbox.messages.enqueue import NewMessage, batch
+from firestore_outbox.wiring import System
 
 ACCOUNTS = (10, 1_000, 10_000)
 PROVIDER_SECONDS = 0.005

@@ -25,7 +25,7 @@ from typing import Any
 
 from bench.report import arguments, heading, keep, say
 from bench.streams import ACCOUNTS, RECIPIENTS, Kind, Run, measure, percentile
-from emulator.dev import DevSettings, DevStack
+from firestore_outbox.local.dev import DevSettings, DevStack
 
 MEDIAN_SECONDS, P99_SECONDS = 0.050, 0.250
 SECONDS = 25.0

@@ -29,8 +29,8 @@ from typing import Any
 from bench.processes import all_held, health
 from bench.report import arguments, heading, keep, say
 from bench.traffic import Traffic, durable_stack, traffic_to
-from emulator.dev import DevStack
-from worker.errors import StoreUnavailable
+from firestore_outbox.errors import StoreUnavailable
+from firestore_outbox.local.dev import DevStack
 
 SECONDS, TIMES, BACKLOG = 120.0, 3.0, 3_000
 TOGETHER = 20

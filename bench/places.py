@@ -27,10 +27,10 @@ from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrp
 from grpc import aio
 
 from bench.counted import Count, CountingChannel, CountingQueries
-from emulator.firestore.emulator import FirestoreEmulator
-from emulator.official import OfficialEmulator
-from emulator.rpc.inprocess import InProcessChannel
-from worker.store.streams import query_channel
+from firestore_emulator.emulator import FirestoreEmulator
+from firestore_emulator.official import OfficialEmulator
+from firestore_emulator.rpc.inprocess import InProcessChannel
+from firestore_outbox.firestore.streams import query_channel
 
 HOST_VARIABLE = "FIRESTORE_EMULATOR_HOST"
 IN_PROCESS = "in-process"

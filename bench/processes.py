@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 
-from emulator.dev import DevStack
+from firestore_outbox.local.dev import DevStack
 
 HEALTH = {"worker": "/healthz", "functions": "/healthz", "provider": "/_sim/health", "google": "/"}
 """Any answer below 500 will do: Firestore has nothing at its root."""

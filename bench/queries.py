@@ -30,7 +30,7 @@ import grpc
 from google.cloud.firestore_v1 import types
 
 from bench.report import arguments, heading, keep, say
-from emulator.official import EmulatorMissing, OfficialEmulator
+from firestore_emulator.official import EmulatorMissing, OfficialEmulator
 
 SIZES = (1_000, 10_000, 100_000)
 LIMIT = 50

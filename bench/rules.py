@@ -29,14 +29,14 @@ from grpc import aio
 
 from bench import report
 from bench.report import say
-from emulator.firestore.engine import Engine
-from emulator.firestore.guard import Guard
-from emulator.firestore.protos import CommitRequest, Write
-from emulator.firestore.writes import check_write
-from emulator.official import OfficialEmulator
-from emulator.product import RULES
-from emulator.pytest_plugin import serving, unsigned_token
-from emulator.rpc.service import Call
+from firestore_emulator.documents.protos import CommitRequest, Write
+from firestore_emulator.documents.writes import check_write
+from firestore_emulator.official import OfficialEmulator
+from firestore_emulator.pytest_plugin import serving, unsigned_token
+from firestore_emulator.rpc.service import Call
+from firestore_emulator.rules.guard import Guard
+from firestore_emulator.storage.engine import Engine
+from firestore_outbox.local.product import RULES
 
 PROJECT = "demo-rules"
 ROOT = f"projects/{PROJECT}/databases/(default)/documents"

@@ -29,7 +29,7 @@ from bench.flatness import Bar, flatness
 from bench.processes import Held, all_held
 from bench.report import arguments, heading, keep, say
 from bench.traffic import Traffic, durable_stack, percentile, traffic_to
-from emulator.dev import DevStack
+from firestore_outbox.local.dev import DevStack
 
 MINUTES, SMALL_MINUTES, RATE = 30.0, 2.5, 50.0
 SAMPLE_SECONDS = 10.0

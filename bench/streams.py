@@ -16,8 +16,8 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud.firestore import AsyncClient
 
 from bench.places import pointed_at, tree_cpu_seconds
-from client import outbox
-from emulator.dev import PROJECT, DevStack
+from firestore_outbox.backend import batch as outbox
+from firestore_outbox.local.dev import PROJECT, DevStack
 
 WARM_UP = 40
 ACCOUNTS, RECIPIENTS = 5, 40

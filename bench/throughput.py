@@ -43,7 +43,7 @@ from bench.patterns import locked_batch, polling
 from bench.patterns.per_write import Functions
 from bench.places import Place
 from bench.report import arguments, heading, keep, say
-from emulator.official import EmulatorMissing
+from firestore_emulator.official import EmulatorMissing
 
 MESSAGES, ROUNDS = 5_000, 3
 PROVIDER_SECONDS = 0.005

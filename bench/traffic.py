@@ -20,12 +20,12 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud.firestore import AsyncClient
 
 from bench.places import pointed_at
-from emulator.dev import PROJECT, DevSettings, DevStack
-from worker.errors import StoreUnavailable
-from worker.outbox.enqueue import NewMessage, batch
-from worker.store import paths
-from worker.store.find import Find
-from worker.store.gateway import Conflict, Gateway
+from firestore_outbox.errors import StoreUnavailable
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.gateway import Conflict, Gateway
+from firestore_outbox.firestore.queries import Find
+from firestore_outbox.local.dev import PROJECT, DevSettings, DevStack
+from firestore_outbox.messages.enqueue import NewMessage, batch
 
 ACCOUNTS, RECIPIENTS = 8, 50
 """Recipients of each account."""

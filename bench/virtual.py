@@ -13,15 +13,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from bench.prices import Bill
-from emulator.outgoing import Answered, HttpCall
-from emulator.providers.faults import Faults
-from emulator.simulation.network import NO_BAD_LUCK
-from emulator.simulation.world import World
-from emulator.virtual_time import run
-from worker.outbox.enqueue import NewMessage, batch
-from worker.settings import Settings
-from worker.store import paths
-from worker.store.writes import create
+from firestore_emulator.outgoing import Answered, HttpCall
+from firestore_emulator.virtual_time import run
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.writes import create
+from firestore_outbox.local.simulation.network import NO_BAD_LUCK
+from firestore_outbox.local.simulation.world import World
+from firestore_outbox.local.simulators.faults import Faults
+from firestore_outbox.messages.enqueue import NewMessage, batch
+from firestore_outbox.settings import Settings
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NO_RECEIPTS = Faults(latencyMs=100, receiptLossRate=1.0)

@@ -21,7 +21,7 @@ from typing import Any
 
 from bench.floods import IN_FLIGHT, STATES, Outcome, Plan, flood, plan
 from bench.report import arguments, heading, keep
-from emulator.dev import DevSettings, DevStack
+from firestore_outbox.local.dev import DevSettings, DevStack
 
 RECEIPTS = 5_000
 MOST_SECONDS = 0.250

@@ -10,7 +10,7 @@ common=(
   --build-service-account="projects/$PROJECT_ID/serviceAccounts/$DEPLOY_ACCOUNT"
   --service-account="$FUNCTIONS_ACCOUNT"
   --cpu=1 --memory=512Mi --concurrency=80 --min-instances=0
-  --set-env-vars="PYTHONPATH=/workspace,$SETTINGS"
+  --set-env-vars="PYTHONPATH=/workspace/worker,$SETTINGS"
 )
 
 deploy() {

@@ -28,7 +28,7 @@ TASKS_ACCOUNT="$(account outbox-tasks)"         # whose tokens Cloud Tasks and C
 EVENTS_ACCOUNT="$(account outbox-events)"       # as which Eventarc calls on_outbox_created
 DEPLOY_ACCOUNT="$(account outbox-deploy)"       # as which Cloud Build runs cloudbuild.yaml
 
-# The worker's and the functions' settings, by the names of worker/settings.py.
+# The worker's and the functions' settings, by the names of worker/firestore_outbox/settings.py.
 SETTINGS="OUTBOX_PROJECT=$PROJECT_ID,OUTBOX_LOCATION=$REGION,OUTBOX_QUEUE=$QUEUE"
 SETTINGS+=",OUTBOX_WORKER_URL=$WORKER_URL,OUTBOX_SERVICE_ACCOUNT=$TASKS_ACCOUNT"
 SETTINGS+=",OUTBOX_CREDENTIALS_SECRETS=projects/$PROJECT_ID,OUTBOX_MEDIA_BUCKET=$MEDIA_BUCKET"

@@ -17,7 +17,7 @@ import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, settings
 
-from emulator import official
+from firestore_emulator import official
 from tests.conformance import backends
 from tests.conformance.backends import PLACES, Backend, Place
 from tests.conformance.tally import Tally

@@ -17,8 +17,8 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud import firestore
 from pytest_asyncio import is_async_test
 
-from emulator.dev import PROJECT, DevSettings, DevStack
-from emulator.official import EmulatorMissing
+from firestore_emulator.official import EmulatorMissing
+from firestore_outbox.local.dev import PROJECT, DevSettings, DevStack
 from tests.acceptance.balancer import Balancer
 from tests.acceptance.world import World
 

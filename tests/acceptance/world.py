@@ -18,10 +18,10 @@ import httpx
 from google.cloud import firestore
 from google.cloud.firestore_v1.base_query import FieldFilter
 
-from emulator.dev import DevStack
-from emulator.processes import ManagedProcess
-from emulator.providers.simulator import DEFAULT_SECRET
-from emulator.providers.webhooks import SIGNATURE_HEADER, signed
+from firestore_emulator.processes import ManagedProcess
+from firestore_outbox.local.dev import DevStack
+from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET
+from firestore_outbox.local.simulators.webhooks import SIGNATURE_HEADER, signed
 from tests.acceptance.balancer import Balancer
 from tests.patience import PATIENCE_SECONDS
 
@@ -263,4 +263,4 @@ class World:
             self.balancer.backends = before
 
     async def _start(self, name: str, *options: str) -> str:
-        return await self.dev.start(name, ["worker.cli", "worker", *options])
+        return await self.dev.start(name, ["firestore_outbox.cli", "worker", *options])

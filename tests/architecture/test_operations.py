@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from worker import metrics
-from worker.settings import PREFIX, Settings
+from firestore_outbox import metrics
+from firestore_outbox.settings import PREFIX, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "worker" / "firestore_outbox"
 TEXT = (ROOT / "docs" / "operations.md").read_text()
 
 
@@ -26,8 +27,8 @@ def named(cells: str) -> set[str]:
 
 
 def logged() -> Iterator[tuple[str, str]]:
-    """Every action in worker/log.py, with the level it is called with."""
-    for node in ast.parse((ROOT / "worker" / "log.py").read_text()).body:
+    """Every action in worker/firestore_outbox/log.py, with the level it is called with."""
+    for node in ast.parse((PACKAGE / "log.py").read_text()).body:
         if isinstance(node, ast.FunctionDef) and not node.name.startswith(("_", "configure")):
             levels = set(re.findall(r"logging\.(DEBUG|INFO|WARNING|ERROR)|_log\.(error)", ast.unparse(node)))
             yield node.name, "/".join(sorted(level or other.upper() for level, other in levels))
@@ -36,7 +37,7 @@ def logged() -> Iterator[tuple[str, str]]:
 def test_every_metric_is_told_of_with_its_label() -> None:
     metrics.watch_lanes(lambda: 0, lambda: 0)
     told = {name for row in rows("metric") for name in named(row[0])}
-    source = (ROOT / "worker" / "metrics.py").read_text()
+    source = (PACKAGE / "metrics.py").read_text()
     counters = re.findall(r'_Counter\(\s*"(\w+)",\s*"[^"]*"(?:,\s*"(\w+)")?', source)
     made = {f"{name}_total" + (f"{{{label}}}" if label else "") for name, label in counters}
     assert made
@@ -61,7 +62,7 @@ def test_every_command_that_is_shown_exists() -> None:
     shown = set(re.findall(r"^    outbox (\w[\w-]*)", TEXT, re.MULTILINE)) | set(
         re.findall(r"`outbox (\w[\w-]*)", TEXT)
     )
-    source = "".join(file.read_text() for file in (ROOT / "worker" / "cli").glob("*.py"))
+    source = "".join(file.read_text() for file in (PACKAGE / "cli").glob("*.py"))
     made = set(re.findall(r'\.command\(\)\((\w+?)_?\)|\.command\("([\w-]+)"\)|name="([\w-]+)"', source))
     assert shown
     assert shown <= {name for names in made for name in names if name}

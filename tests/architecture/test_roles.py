@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from worker.domain.roles import MAY, Action, Role
-from worker.runs.api import ACTIONS
+from firestore_outbox.accounts.roles import MAY, Action, Role
+from firestore_outbox.web.runs_api import ACTIONS
 
 ROOT = Path(__file__).parents[2]
 RULES = re.sub(r"//[^\n]*", "", (ROOT / "firestore.rules").read_text())
@@ -71,5 +71,9 @@ def test_no_action_of_the_api_is_outside_of_the_table() -> None:
 
 
 def test_nothing_in_the_api_compares_roles_by_itself() -> None:
-    for file in [*(ROOT / "worker").rglob("api.py"), ROOT / "worker/outbox/calling.py", ROOT / "functions/main.py"]:
+    for file in [
+        *(ROOT / "worker" / "firestore_outbox" / "web").glob("*_api.py"),
+        ROOT / "worker/firestore_outbox/web/calling.py",
+        ROOT / "worker/firestore_outbox/web/functions.py",
+    ]:
         assert not re.search(r"[\"'](owner|agent|viewer)[\"']", file.read_text()), file

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
-from emulator import chat_page
-from emulator.dev import PROJECT, DevSettings, DevStack
-from emulator.official import EmulatorMissing
-from emulator.providers.simulator import DEFAULT_SECRET
+from firestore_emulator.official import EmulatorMissing
+from firestore_outbox.local import chat_page
+from firestore_outbox.local.dev import PROJECT, DevSettings, DevStack
+from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET
 from tests.browser.chromium import require_chromium
 
 SETTINGS = DevSettings(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from emulator.dev import DevStack
+from firestore_outbox.local.dev import DevStack
 from tests.browser.chromium import require_chromium
 from tests.browser.conftest import SETTINGS, told
 from tests.client import node

@@ -13,7 +13,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from emulator.dev import DevStack
+from firestore_outbox.local.dev import DevStack
 from tests.browser.conftest import told
 from tests.client import node
 from tests.client.node import Results, names_in

@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from emulator import chat_page
-from emulator.dev import PROJECT
+from firestore_outbox.local import chat_page
+from firestore_outbox.local.dev import PROJECT
 from tests.cli.support import FREE_PORTS, dev, outbox
 from tests.client.node import require_node
 from tests.patience import PATIENCE_SECONDS

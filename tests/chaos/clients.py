@@ -1,8 +1,8 @@
 """Clients that write messages steadily, and remember what they were told.
 
 Each conversation's messages are written one after the other, so their order is known. A write that is not answered is
-tried again under the same requestId, as client/outbox.py says, until it is acknowledged; but some clients go away
-instead, and nobody knows whether their message is there.
+tried again under the same requestId, as firestore_outbox/backend/batch.py says, until it is acknowledged; but some
+clients go away instead, and nobody knows whether their message is there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from random import Random
 from google.api_core.exceptions import AlreadyExists, GoogleAPICallError, RetryError
 from google.cloud.firestore import AsyncClient
 
-from client import outbox
+from firestore_outbox.backend import batch as outbox
 
 ANSWER_SECONDS = 5.0
 PAUSE_SECONDS = 0.5

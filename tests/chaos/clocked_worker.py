@@ -11,7 +11,7 @@ import signal
 from datetime import datetime, timedelta
 from pathlib import Path
 
-import worker.clock
+import firestore_outbox.clock
 
 VARIABLE = "CHAOS_CLOCK_FILE"
 
@@ -19,7 +19,7 @@ VARIABLE = "CHAOS_CLOCK_FILE"
 class WrongClock:
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._right = worker.clock.system_clock
+        self._right = firestore_outbox.clock.system_clock
         self._ahead = timedelta(0)
 
     def __call__(self) -> datetime:
@@ -33,8 +33,8 @@ def main() -> None:
     clock = WrongClock(Path(os.environ[VARIABLE]))
     clock.set()
     signal.signal(signal.SIGUSR1, lambda *_: clock.set())
-    worker.clock.system_clock = clock
-    from worker.cli import main as command  # only now: modules keep the clock that they found
+    firestore_outbox.clock.system_clock = clock
+    from firestore_outbox.cli import main as command  # only now: modules keep the clock that they found
 
     command()
 

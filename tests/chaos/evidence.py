@@ -9,18 +9,18 @@ from datetime import UTC, datetime, timedelta
 
 from google.cloud.firestore import AsyncClient
 
+from firestore_outbox.accounts.store import AccountStore
+from firestore_outbox.errors import StoreUnavailable
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.gateway import Gateway, Snapshot
+from firestore_outbox.firestore.queries import Find
+from firestore_outbox.lane.state import LaneState, due_time
+from firestore_outbox.lane.store import LaneStore
+from firestore_outbox.operations.audit.auditor import audit
+from firestore_outbox.settings import Settings
 from tests.chaos.clients import ACCOUNTS, Account, Written
 from tests.chaos.judge import Evidence
 from tests.chaos.stack import ChaosStack
-from worker.audit.auditor import audit
-from worker.domain.lane import LaneState, due_time
-from worker.errors import StoreUnavailable
-from worker.settings import Settings
-from worker.store import paths
-from worker.store.accounts import AccountStore
-from worker.store.find import Find
-from worker.store.gateway import Gateway, Snapshot
-from worker.store.lanes import LaneStore
 
 PAGE = 300
 LOOK_SECONDS = 0.5

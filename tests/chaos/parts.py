@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from emulator.processes import ManagedProcess, ProcessFailed, free_port
+from firestore_emulator.processes import ManagedProcess, ProcessFailed, free_port
 from tests.chaos.link import Link
 
 TRIES = 3

@@ -24,10 +24,10 @@ from google.cloud import tasks_v2
 from google.cloud.firestore import AsyncClient
 from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcAsyncIOTransport
 
-from emulator.dev import PROJECT, QUEUE, SERVICE_ACCOUNT, TRIGGER, UNSIGNED_TOKENS
-from emulator.functions_host import OUTBOX_TRIGGER
-from emulator.product import INDEXES
-from emulator.providers.simulator import DEFAULT_SECRET
+from firestore_outbox.local.dev import PROJECT, QUEUE, SERVICE_ACCOUNT, TRIGGER, UNSIGNED_TOKENS
+from firestore_outbox.local.functions_host import OUTBOX_TRIGGER
+from firestore_outbox.local.product import INDEXES
+from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET
 from tests.acceptance.balancer import Balancer
 from tests.chaos.clocked_worker import VARIABLE as CLOCK_VARIABLE
 from tests.chaos.link import Link
@@ -113,31 +113,43 @@ class ChaosStack:
     # --- the parts
 
     def _all_parts(self) -> dict[str, Part]:
-        data, indexes = self.directory / "data", [] if INDEXES is None else ["--indexes", str(INDEXES)]
+        data, indexes = self.directory / "data", ["--indexes", str(INDEXES)]
         functions, webhook = self.links["firestore>functions"].address, self.links["provider>functions"].address
 
         def firestore(port: int) -> list[str]:  # the Cloud Tasks that comes with it has no queue, and no use
             here = ["--firestore-port", str(port), "--tasks-port", "0", "--data", str(data / "firestore")]
-            return ["worker.cli", "emulator", *here, "--functions", functions, *indexes]
+            return ["firestore_outbox.cli", "emulator", *here, "--functions", functions, *indexes]
 
         def tasks(port: int) -> list[str]:
             here = ["--tasks-port", str(port), "--data", str(data / "tasks")]
-            return ["worker.cli", "emulator", "--tasks-only", *here, "--queue", QUEUE]
+            return ["firestore_outbox.cli", "emulator", "--tasks-only", *here, "--queue", QUEUE]
 
         def provider(port: int) -> list[str]:
             url = f"http://{webhook}/{{provider}}/{{accountId}}"
-            return ["emulator.providers", "--port", str(port), "--webhook", url, "--data", str(self.record)]
+            return [
+                "firestore_outbox.local.simulators",
+                "--port",
+                str(port),
+                "--webhook",
+                url,
+                "--data",
+                str(self.record),
+            ]
 
         def worker(port: int) -> list[str]:
             return ["tests.chaos.clocked_worker", "worker", "--port", str(port)]
 
         made = {"firestore": firestore, "tasks": tasks, "provider": provider}
-        made["functions"] = lambda port: ["emulator.serve_app", "functions", str(port)]
+        made["functions"] = lambda port: [self.functions_module(), "functions", str(port)]
         made |= dict.fromkeys(WORKERS, worker)
         return {
             name: Part(name, arguments, self.environment_of(name), self.log_file(name), list(self._links_to(name)))
             for name, arguments in made.items()
         }
+
+    def functions_module(self) -> str:
+        """The module that serves the functions, read at each start."""
+        return "firestore_outbox.local.serve_app"
 
     def _links_to(self, part: str) -> Iterator[Link]:
         return (link for name, link in self.links.items() if name.partition(">")[2] == part)

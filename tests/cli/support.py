@@ -21,8 +21,8 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud import firestore
 from typer.testing import CliRunner
 
+from firestore_outbox.cli import app
 from tests.patience import PATIENCE_SECONDS
-from worker.cli import app
 
 T = TypeVar("T")
 

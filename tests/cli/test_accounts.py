@@ -17,10 +17,10 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud import firestore
 from typer.testing import CliRunner
 
+from firestore_outbox.cli import app
 from tests.cli.support import Said, Stack, until
 from tests.patience import PATIENCE_SECONDS
 from tests.providers.secret_manager import PROJECT, SecretManager, secret_manager
-from worker.cli import app
 
 HIDDEN = ("t0ken-of-mine", "s1gning-secret")
 SECRETS = json.dumps({"token": HIDDEN[0], "webhookSecret": HIDDEN[1]})

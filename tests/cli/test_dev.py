@@ -14,7 +14,7 @@ from pathlib import Path
 
 import httpx
 
-from emulator.child import PARENT_GONE
+from firestore_emulator.child import PARENT_GONE
 from tests.cli.support import FREE_PORTS, PORTS, Stack, are_gone, dev, until
 from tests.patience import PATIENCE_SECONDS
 
@@ -61,7 +61,7 @@ def _kill(descriptor: int) -> None:
 
 def test_a_part_ends_when_its_parent_closes_the_pipe_between_them() -> None:
     """The watch of systems that do not tell a process of its parent's death."""
-    command = [sys.executable, "-m", "emulator.child", "emulator.providers", "--port", "0"]
+    command = [sys.executable, "-m", "firestore_emulator.child", "firestore_outbox.local.simulators", "--port", "0"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as part:
         assert part.stdin is not None
         assert part.stdout is not None

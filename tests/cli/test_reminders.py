@@ -18,10 +18,10 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud import firestore
 from typer.testing import CliRunner
 
+from firestore_outbox.cli import app
 from tests.cli.support import COMMAND, Said, Stack, outbox, process, until
 from tests.functions.firebase import unsigned_token
 from tests.patience import PATIENCE_SECONDS
-from worker.cli import app
 
 ALL_DAY = ("--window", "0-24", "--timezone", "UTC")
 LATER = ("--at", "2040-01-31T09:00")

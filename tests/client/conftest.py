@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from pytest_asyncio import is_async_test
 
-from emulator.official import HOST_VARIABLE, OfficialEmulator
+from firestore_emulator.official import HOST_VARIABLE, OfficialEmulator
 from tests.client import node
 from tests.conformance.backends import Backend, Place
 

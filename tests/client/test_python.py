@@ -1,4 +1,4 @@
-"""client/outbox.py with Google's own clients, both of them, on our emulator and on Google's."""
+"""worker/firestore_outbox/backend/batch.py with Google's own clients, both of them, on our emulator and on Google's."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from google.api_core.exceptions import AlreadyExists, NotFound
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import firestore
 
-from client import outbox
+from firestore_outbox.backend import batch as outbox
+from firestore_outbox.firestore.writes import SERVER_TIME
+from firestore_outbox.messages.enqueue import NewMessage, batch
+from firestore_outbox.messages.model import OutboxMessage
+from firestore_outbox.messages.validation import parse_message
 from tests.conformance.backends import Backend
 from tests.patience import PATIENCE_SECONDS
-from worker.domain.message import OutboxMessage
-from worker.domain.validation import parse_message
-from worker.outbox.enqueue import NewMessage, batch
-from worker.store.writes import SERVER_TIME
 
 ACCOUNT, TO = "shop", "+491511234567"
 THREAD = outbox.thread_id_of(ACCOUNT, TO)
@@ -193,14 +193,14 @@ async def test_cancelling_asks_for_it_and_a_message_that_is_not_there_is_not_fou
     await writes.commit()
     for _ in range(2):
         wish = db.batch()
-        outbox.cancel(wish, db, sent.request_id)
+        outbox.cancel_message(wish, db, sent.request_id)
         await wish.commit()
     stored = await read(backend, f"outbox/{sent.request_id}")
     assert stored is not None
     assert stored["cancelRequested"] is True
     assert stored["status"] == "queued", "the worker decides"
     missing = db.batch()
-    outbox.cancel(missing, db, outbox.new_request_id())
+    outbox.cancel_message(missing, db, outbox.new_request_id())
     with pytest.raises(NotFound):
         await missing.commit()
 
@@ -213,7 +213,7 @@ async def test_what_writes_each_document_on_its_own_is_refused(client: firestore
     with pytest.raises(TypeError, match="written together"):
         outbox.send_message(bulk, client, **hello())
     with pytest.raises(TypeError, match="written together"):
-        outbox.cancel(bulk, client, outbox.new_request_id())
+        outbox.cancel_message(bulk, client, outbox.new_request_id())
 
 
 @pytest.mark.parametrize(

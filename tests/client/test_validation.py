@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from client.message import InvalidMessage, checked
+from firestore_outbox.backend.message import InvalidMessage, checked
+from firestore_outbox.messages.model import OutboxMessage
+from firestore_outbox.messages.validation import parse_message
 from tests.client.node import HERE
-from worker.domain.message import OutboxMessage
-from worker.domain.validation import parse_message
 
 NOW = datetime.now(UTC)
 GOOD: dict[str, Any] = {

@@ -26,10 +26,10 @@ from google.cloud.firestore_v1.services.firestore import FirestoreAsyncClient
 from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrpcAsyncIOTransport
 from grpc import aio
 
-from emulator import official
-from emulator.firestore.emulator import FirestoreEmulator
-from emulator.rpc.inprocess import InProcessChannel
-from emulator.rpc.server import Server
+from firestore_emulator import official
+from firestore_emulator.emulator import FirestoreEmulator
+from firestore_emulator.rpc.inprocess import InProcessChannel
+from firestore_emulator.rpc.server import Server
 from tests.conformance.wire import (
     CONVERSATIONS,
     REQUESTS,

@@ -13,8 +13,8 @@ import secrets
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 
-from emulator.firestore.emulator import FirestoreEmulator
-from emulator.rpc.inprocess import InProcessChannel
+from firestore_emulator.emulator import FirestoreEmulator
+from firestore_emulator.rpc.inprocess import InProcessChannel
 from tests.conformance.backends import Backend, Place
 from tests.conformance.known_differences import explained
 from tests.conformance.operations import Case

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
-from emulator.firestore.emulator import FirestoreEmulator
-from emulator.rpc.inprocess import InProcessChannel
+from firestore_emulator.emulator import FirestoreEmulator
+from firestore_emulator.rpc.inprocess import InProcessChannel
 from tests.conformance.backends import Backend, Place
 from tests.conformance.features import EVERYTHING, features
 from tests.conformance.runner import Runner

@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from emulator.providers.faults import Faults
-from emulator.simulation.network import NO_BAD_LUCK
-from emulator.simulation.world import World
-from emulator.virtual_time import run
-from worker.outbox.enqueue import NewMessage, batch
-from worker.settings import Settings
-from worker.store import paths
-from worker.store.writes import WriteOp, create, update
+from firestore_emulator.virtual_time import run
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.writes import WriteOp, create, update
+from firestore_outbox.local.simulation.network import NO_BAD_LUCK
+from firestore_outbox.local.simulation.world import World
+from firestore_outbox.local.simulators.faults import Faults
+from firestore_outbox.messages.enqueue import NewMessage, batch
+from firestore_outbox.settings import Settings
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 T = TypeVar("T")

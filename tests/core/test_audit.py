@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.writes import DELETE, SERVER_TIME, WriteOp, create, update
+from firestore_outbox.operations.audit.auditor import audit
+from firestore_outbox.operations.audit.finding import Finding
 from tests.core.support import Calm, simulate
-from worker.audit.auditor import audit
-from worker.audit.finding import Finding
-from worker.store import paths
-from worker.store.writes import DELETE, SERVER_TIME, WriteOp, create, update
 
 HOUR = timedelta(hours=1)
 

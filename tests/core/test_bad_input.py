@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.queries import Find
+from firestore_outbox.firestore.writes import DELETE, SERVER_TIME, create, update
+from firestore_outbox.messages.enqueue import NewMessage, batch
 from tests.core.support import Calm, simulate
-from worker.outbox.enqueue import NewMessage, batch
-from worker.store import paths
-from worker.store.find import Find
-from worker.store.writes import DELETE, SERVER_TIME, create, update
 
 TEXT = {"type": "text", "text": "hello"}
 MEBIBYTE = 1024 * 1024

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from emulator.firestore import values
-from emulator.providers.faults import Faults
+from firestore_emulator.documents import values
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.writes import WriteOp, create
+from firestore_outbox.lane.ref import outbox_lane
+from firestore_outbox.local.simulators.faults import Faults
+from firestore_outbox.messages.enqueue import NewMessage, batch
+from firestore_outbox.messages.outbox_document import LARGEST_BYTES, PAGE_BYTES
+from firestore_outbox.sending.candidates import Candidates
+from firestore_outbox.settings import Settings
 from tests.core.support import Calm, simulate
 from tests.core.test_life import resume
-from worker.outbox.claim import Candidates
-from worker.outbox.enqueue import NewMessage, batch
-from worker.outbox.trigger import lane_of
-from worker.settings import Settings
-from worker.store import paths
-from worker.store.outbox_document import LARGEST_BYTES, PAGE_BYTES
-from worker.store.writes import WriteOp, create
 
 LARGEST_PARTS = [{"type": "template", "name": "t", "language": "en", "params": ["x" * 1024] * 32}] * 7
 """As much as a message may hold: 224 KiB."""
@@ -76,7 +76,7 @@ def test_pages_of_large_documents_end_after_4_mebibytes_and_every_message_is_sen
         await asyncio.sleep(age_seconds)
         now, sizes = calm.world.clock(), list[int]()
         store = calm.world.client.system.messages
-        candidates = Candidates(store, lane_of("shop"), Settings().overlap, calm.world.clock)
+        candidates = Candidates(store, outbox_lane("shop"), Settings().overlap, calm.world.clock)
         while not candidates.exhausted:
             sizes.append(len(await candidates.read_more(now, now, 100, ())))
         await resume(calm)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from emulator.providers.faults import Faults
+from firestore_outbox.local.simulators.faults import Faults
 from tests.core.support import Calm, Meter, simulate
 
 NO_RECEIPTS = Faults(latencyMs=100, receiptLossRate=1.0)

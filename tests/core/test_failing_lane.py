@@ -9,12 +9,12 @@ from itertools import pairwise
 
 import pytest
 
+from firestore_outbox import metrics
+from firestore_outbox.firestore import paths
+from firestore_outbox.log_safety import lane_shown
+from firestore_outbox.settings import Settings
 from tests.core.support import Calm, simulate
 from tests.core.test_inbound import comes_in
-from worker import metrics
-from worker.log_safety import lane_shown
-from worker.settings import Settings
-from worker.store import paths
 
 LANE = paths.lane("inbound", "shop__one")
 NOMINAL = [60, 120, 240, 480, 900, 900]

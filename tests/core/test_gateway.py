@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from firestore_outbox.errors import StoreUnavailable
+from firestore_outbox.firestore import protos
+from firestore_outbox.firestore.gateway import Gateway
+from firestore_outbox.firestore.queries import Find, fill
+from firestore_outbox.firestore.streams import InThread, query_channel
 from tests.conformance.backends import Backend, Place
-from worker.errors import StoreUnavailable
-from worker.store import protos
-from worker.store.find import Find, fill
-from worker.store.gateway import Gateway
-from worker.store.streams import InThread, query_channel
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from firestore_outbox.settings import Settings
 from tests.core.support import START, Calm, simulate
 from tests.core.test_pace import most_in, times_of
-from worker.settings import Settings
 
 
 class Application:

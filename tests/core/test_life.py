@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from emulator.providers.core import Account
-from emulator.providers.faults import NO_FAULTS, Faults
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.writes import update
+from firestore_outbox.lane.ref import outbox_lane
+from firestore_outbox.local.simulators.core import Account
+from firestore_outbox.local.simulators.faults import NO_FAULTS, Faults
+from firestore_outbox.sending.turn import ACCOUNT_FRESH
 from tests.core.support import Calm, simulate
-from worker.outbox.drain import ACCOUNT_FRESH
-from worker.outbox.trigger import lane_of
-from worker.store import paths
-from worker.store.writes import update
 
 
 async def cancel(calm: Calm, request_id: str) -> None:
@@ -23,7 +23,7 @@ async def cancel(calm: Calm, request_id: str) -> None:
 
 async def resume(calm: Calm, account_id: str = "shop") -> None:
     await calm.change_account(account_id, status="active")
-    await calm.world.client.system.waker.wake(lane_of(account_id))
+    await calm.world.client.system.waker.wake(outbox_lane(account_id))
 
 
 def test_a_message_is_sent_at_once_and_the_receipts_follow() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from emulator.providers.faults import Faults
+from firestore_outbox.local.simulators.faults import Faults
+from firestore_outbox.settings import Settings
 from tests.core.support import Calm, simulate
-from worker.settings import Settings
 
 LONG = "\N{TELEPHONE RECEIVER}" * 250
 """An address of a kilobyte: less than five hundred threads that wait for a message of theirs fit into a mebibyte."""

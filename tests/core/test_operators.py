@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from emulator.providers.core import Account
-from emulator.providers.faults import NO_FAULTS, Faults
+from firestore_outbox.firestore import paths
+from firestore_outbox.local.simulators.core import Account
+from firestore_outbox.local.simulators.faults import NO_FAULTS, Faults
+from firestore_outbox.messages.correlation import Correlation
+from firestore_outbox.messages.store import MessageStore
+from firestore_outbox.operations.redrive import NotRedriven, Redriven
+from firestore_outbox.operations.settle import NotSettled, Settled, SettledAs
+from firestore_outbox.providers.protocol import PartReceipt
+from firestore_outbox.receipts.apply import Applied
+from firestore_outbox.receipts.batch import ReceiptBatch
+from firestore_outbox.receipts.rules import Arrived, Progress
+from firestore_outbox.wiring import System
 from tests.core.support import Calm, simulate
 from tests.runs.support import only_run, remind, until_ended
-from worker.domain.correlation import Correlation
-from worker.domain.receipt import Arrived, Progress
-from worker.outbox.receipt import Applied
-from worker.outbox.receipt_batch import ReceiptBatch
-from worker.outbox.redrive import NotRedriven, Redriven
-from worker.outbox.settle import NotSettled, Settled, SettledAs
-from worker.providers.protocol import PartReceipt
-from worker.store import paths
-from worker.store.messages import MessageStore
-from worker.wiring import System
 
 UNANSWERED = Faults(lostResponseRate=1.0, forCalls=1, receiptLossRate=1.0)
 SHOWN = paths.message("shop__+491", "request-1")

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from emulator.providers.faults import Faults
+from firestore_outbox.firestore.gateway import Committed, Conflict
+from firestore_outbox.firestore.writes import WriteOp
+from firestore_outbox.lane.ref import outbox_lane
+from firestore_outbox.local.simulators.faults import Faults
+from firestore_outbox.messages.enqueue import Enqueued, NewMessage
+from firestore_outbox.messages.model import OutboxMessage
+from firestore_outbox.messages.outbox_document import Stored
+from firestore_outbox.messages.store import MessageStore, Page
+from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
+from firestore_outbox.sending.candidates import Candidates
+from firestore_outbox.settings import Settings
 from tests.core.support import START, Calm, Meter, simulate
-from worker.domain.message import OutboxMessage
-from worker.domain.outcome import DeliveryError, ErrorCode
-from worker.outbox.claim import Candidates
-from worker.outbox.enqueue import Enqueued, NewMessage
-from worker.outbox.trigger import lane_of
-from worker.settings import Settings
-from worker.store.gateway import Committed, Conflict
-from worker.store.messages import MessageStore, Page
-from worker.store.outbox_document import Stored
-from worker.store.writes import WriteOp
 
 
 @pytest.mark.parametrize(("provider", "status"), [("simulated-idempotent", "sent"), ("simulated-mute", "uncertain")])
@@ -93,7 +93,7 @@ async def claimed_late(calm: Calm, monkeypatch: pytest.MonkeyPatch) -> None:
     arrives.set()
     await calm.until(lambda: calm.status("request-1") == "sending")
     await calm.change_account(status="active")
-    await calm.world.client.system.waker.wake(lane_of("shop"))
+    await calm.world.client.system.waker.wake(outbox_lane("shop"))
 
 
 def test_a_claim_that_arrives_after_its_lane_was_taken_over_is_settled_before_anything_overtakes_it(
@@ -222,7 +222,7 @@ def test_a_message_that_a_hold_waits_for_is_a_candidate_also_as_the_last_of_its_
         await asyncio.sleep(1)
         await calm.send("waited-for")
         candidates = Candidates(
-            calm.world.client.system.messages, lane_of("shop"), Settings().overlap, calm.world.clock
+            calm.world.client.system.messages, outbox_lane("shop"), Settings().overlap, calm.world.clock
         )
         await candidates.read_more(calm.world.clock(), calm.world.clock(), 2, ())
         assert _ids(candidates) == ["behind-it"], "the last of a page waits for the next page"
@@ -242,7 +242,7 @@ def test_a_message_that_was_in_flight_when_it_was_looked_for_is_a_candidate_when
         await calm.account(status="paused")
         await calm.send("waited-for")
         messages, now = calm.world.client.system.messages, calm.world.clock()
-        candidates = Candidates(messages, lane_of("shop"), Settings().overlap, calm.world.clock)
+        candidates = Candidates(messages, outbox_lane("shop"), Settings().overlap, calm.world.clock)
         (queued,) = await messages.get(["waited-for"])
         (claimed,) = await claim(messages, queued.valid.claimed(by="gone#1", lease_until=now), queued)
         await candidates.read_named(["waited-for"], ())

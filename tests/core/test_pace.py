@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from emulator.providers.faults import Faults
+from firestore_outbox.firestore import paths
+from firestore_outbox.local.simulators.faults import Faults
+from firestore_outbox.settings import Settings
 from tests.core.support import START, Calm, simulate
-from worker.settings import Settings
-from worker.store import paths
 
 
 def most_in(times: list[datetime], window: timedelta) -> int:

@@ -11,14 +11,14 @@ from random import Random
 
 import pytest
 
-from emulator.firestore.commit_delay import CommitDelay
-from emulator.providers.faults import Faults
+from firestore_emulator.transactions.commit_delay import CommitDelay
+from firestore_outbox.firestore import paths
+from firestore_outbox.local.simulators.faults import Faults
+from firestore_outbox.operations.audit.auditor import audit
+from firestore_outbox.operations.audit.finding import Finding
+from firestore_outbox.sending import candidates as claim
+from firestore_outbox.settings import Settings
 from tests.core.support import Calm, Meter, simulate
-from worker.audit.auditor import audit
-from worker.audit.finding import Finding
-from worker.outbox import claim
-from worker.settings import Settings
-from worker.store import paths
 
 THREADS = 60
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from emulator.providers.faults import parse_faults
-from emulator.simulation.checks import _regress
+from firestore_outbox import metrics
+from firestore_outbox.local.simulation.checks import _regress
+from firestore_outbox.local.simulators.faults import parse_faults
+from firestore_outbox.settings import Settings
 from tests.core.support import Calm, simulate
-from worker import metrics
-from worker.settings import Settings
 
 STATUSES = ("sent", "delivered", "read")
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from emulator.providers.faults import parse_faults
+from firestore_outbox.lane.state import Lane, LaneState
+from firestore_outbox.local.simulators.faults import parse_faults
 from tests.core.support import START, Calm, simulate
-from worker.domain.lane import Lane, LaneState
 
 MINUTE = timedelta(minutes=1)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from firestore_outbox.lane.slots import Slots
 from tests.patience import PATIENCE_SECONDS
-from worker.lane.slots import Slots
 
 
 class Lane:

@@ -14,15 +14,15 @@ import pytest
 from google.api_core.exceptions import PermissionDenied
 from grpc import aio
 
-from emulator import virtual_time
-from emulator.outgoing import Answered, HttpCall
-from emulator.rpc.inprocess import Carry, InProcessChannel
-from emulator.rpc.service import Message
-from emulator.tasks.emulator import TasksEmulator
+from firestore_emulator import virtual_time
+from firestore_emulator.outgoing import Answered, HttpCall
+from firestore_emulator.rpc.inprocess import Carry, InProcessChannel
+from firestore_emulator.rpc.service import Message
+from firestore_emulator.tasks.emulator import TasksEmulator
+from firestore_outbox.errors import TasksUnavailable
+from firestore_outbox.lane.tasks import TRIES, CloudTasks
+from firestore_outbox.settings import Settings
 from tests.core.support import START
-from worker.errors import TasksUnavailable
-from worker.settings import Settings
-from worker.wake.tasks import TRIES, CloudTasks
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from emulator.providers.faults import Faults
+from firestore_outbox.local.simulators.faults import Faults
 from tests.core.support import Calm, simulate
 
 NO_RECEIPTS = Faults(receiptLossRate=1.0)

@@ -132,7 +132,12 @@ def test_one_image_is_built_pushed_and_deployed(build: dict[str, Any]) -> None:
 def test_a_function_is_built_from_what_it_needs_and_nothing_else() -> None:
     answers, _ = ask_gcloud({"uploads": [[str(ROOT), "deploy/functions.gcloudignore"], [str(ROOT), None]]})
     of_a_function, of_a_build = (set(paths) for paths in answers["uploads"])
-    assert {"requirements.txt", "functions/main.py", "worker/settings.py", "worker/outbox/api.py"} <= of_a_function
+    assert {
+        "requirements.txt",
+        "functions/main.py",
+        "worker/firestore_outbox/settings.py",
+        "worker/firestore_outbox/web/messages_api.py",
+    } <= of_a_function
     assert {path.partition("/")[0] for path in of_a_function} == {"requirements.txt", "functions", "worker"}
     assert not any("__pycache__" in path for path in of_a_function)
     assert {"Dockerfile", "Makefile", "tests/deploy/test_build.py", "deploy/worker.sh"} <= of_a_build
@@ -143,7 +148,13 @@ def test_a_function_is_built_from_what_it_needs_and_nothing_else() -> None:
 
 def test_the_image_is_made_of_two_things() -> None:
     lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")]
-    assert lines == ["*", "!requirements.txt", "!worker/", "**/__pycache__/"]
+    assert lines == [
+        "*",
+        "!requirements.txt",
+        "!worker/firestore_outbox/",
+        "worker/firestore_outbox/local/",
+        "**/__pycache__/",
+    ]
 
 
 # --- the image
@@ -179,7 +190,11 @@ def test_what_the_image_installs_is_verified_by_hash_and_has_nothing_for_develop
 def test_the_images_command_serves_on_the_port_it_is_given_and_stops_when_asked(tmp_path: Path) -> None:
     """The command and the environment of the Dockerfile, over a copy of what it copies."""
     app = tmp_path / "app"
-    shutil.copytree(ROOT / "worker", app / "worker", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "worker" / "firestore_outbox",
+        app / "firestore_outbox",
+        ignore=shutil.ignore_patterns("__pycache__", "local"),
+    )
     environment = dict(pair.split("=", 1) for pair in last("ENV").split())
     assert environment["PYTHONPATH"] == "/app"
     assert last("WORKDIR") == "/app"

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import functions.main
-from emulator.functions_host import OUTBOX_TRIGGER
+from firestore_outbox.lane.tasks import DISPATCH_DEADLINE
+from firestore_outbox.local.functions_host import OUTBOX_TRIGGER
+from firestore_outbox.settings import PREFIX, Settings
 from tests.deploy.support import NUMBER, PROJECT, ROOT, Command, ask_gcloud, everything, one, run
-from worker.settings import PREFIX, Settings
-from worker.wake.tasks import DISPATCH_DEADLINE
 
 WORKER_URL = f"https://outbox-worker-{NUMBER}.us-central1.run.app"
 FUNCTIONS = ("on_outbox_created", "provider_webhook", "enqueue", "reminders", "runs", "sweep")
@@ -242,7 +242,7 @@ def test_each_account_has_these_rights_and_no_others(first_time: list[Command]) 
 
 
 def test_secrets_are_those_of_accounts_alone(first_time: list[Command]) -> None:
-    from worker.providers.secret_manager import PREFIX as SECRETS
+    from firestore_outbox.providers.secret_manager import PREFIX as SECRETS
 
     bound = [c for c in first_time if c.values("--role") == ["roles/secretmanager.secretAccessor"]]
     expression = f'resource.name.startsWith("projects/{NUMBER}/secrets/{SECRETS}")'

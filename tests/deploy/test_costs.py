@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bench.prices import LIST
-from emulator.providers.faults import Faults
+from firestore_outbox.local.simulators.faults import Faults
 from tests.core.support import Calm, Meter, simulate
 from tests.deploy.support import ROOT
 

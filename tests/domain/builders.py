@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from worker.domain.account import Account
-from worker.domain.message import OutboxMessage, OutboxStatus, TextPart, thread_id_of
-from worker.domain.outcome import Capability
-from worker.domain.pacing import Cap
+from firestore_outbox.accounts.account import Account
+from firestore_outbox.lane.pacing import Cap
+from firestore_outbox.messages.model import OutboxMessage, OutboxStatus, TextPart, thread_id_of
+from firestore_outbox.providers.outcome import Capability
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 

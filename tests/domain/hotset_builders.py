@@ -6,11 +6,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from firestore_outbox.sessions.memory import Memory
+from firestore_outbox.sessions.requests import Step, View, done, want
+from firestore_outbox.sessions.slots import HotSet, Waiting
+from firestore_outbox.sessions.states import Entry, Rules, State
 from tests.domain.builders import NOW, at
-from worker.domain.hotset import Entry, Rules, State
-from worker.domain.places import HotSet, Waiting
-from worker.domain.session_memory import Memory
-from worker.domain.session_wants import Step, View, done, want
 
 RULES = Rules(slots=2, sticky_budget=timedelta(hours=24))
 DAY = timedelta(hours=24)

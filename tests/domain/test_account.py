@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.domain.builders import NOW, account, at, s
-from worker.domain.account import (
+from firestore_outbox.accounts.account import (
     Account,
     AccountStatus,
     Closed,
@@ -20,8 +19,9 @@ from worker.domain.account import (
     parse_account,
     sending,
 )
-from worker.domain.pacing import Cap
-from worker.domain.window import Window
+from firestore_outbox.accounts.window import Window
+from firestore_outbox.lane.pacing import Cap
+from tests.domain.builders import NOW, account, at, s
 
 
 def test_an_account_that_says_little_gets_the_defaults_of_the_contract() -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from worker.domain.address import ADDRESS, address_of_sender, name_of_recipient
-from worker.domain.message import thread_id_of
+from firestore_outbox.messages.address import ADDRESS, address_of_sender, name_of_recipient
+from firestore_outbox.messages.model import thread_id_of
 
 NAMES = st.one_of(
     st.text(min_size=1, max_size=300),

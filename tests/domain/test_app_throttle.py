@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from firestore_outbox.lane.app_throttle import comes_back_at, is_worth_a_write
 from tests.domain.builders import NOW, at
-from worker.domain.app_throttle import comes_back_at, is_worth_a_write
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.domain.builders import BLIND, ECHOES, NOW, RESEND_SAFE, at, s, sending
-from worker.domain.account import OnUncertain
-from worker.domain.attempt import (
+from firestore_outbox.accounts.account import OnUncertain
+from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
+from firestore_outbox.providers.outcome import (
+    AuthFailed,
+    Capability,
+    ErrorCode,
+    NotConnected,
+    Outcome,
+    Rejected,
+    Retryable,
+    Scope,
+    Sent,
+    Throttled,
+    Unknown,
+)
+from firestore_outbox.sending.decide import (
     ABANDONED,
     MarkFailed,
     MarkSent,
@@ -26,20 +39,7 @@ from worker.domain.attempt import (
     after_receipt_wait,
     decide,
 )
-from worker.domain.message import OutboxMessage, OutboxStatus
-from worker.domain.outcome import (
-    AuthFailed,
-    Capability,
-    ErrorCode,
-    NotConnected,
-    Outcome,
-    Rejected,
-    Retryable,
-    Scope,
-    Sent,
-    Throttled,
-    Unknown,
-)
+from tests.domain.builders import BLIND, ECHOES, NOW, RESEND_SAFE, at, s, sending
 
 HOLD = Policy(on_uncertain=OnUncertain.HOLD)
 RESEND = Policy(on_uncertain=OnUncertain.RESEND)

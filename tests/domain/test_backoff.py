@@ -5,8 +5,8 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from firestore_outbox.sending.backoff import Backoff
 from tests.domain.builders import s
-from worker.domain.backoff import Backoff
 
 POLICY = Backoff()
 

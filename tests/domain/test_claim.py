@@ -4,16 +4,26 @@ from typing import Any
 
 import pytest
 
+from firestore_outbox.accounts.account import AccountStatus
+from firestore_outbox.lane.hold_room import HoldRoom
+from firestore_outbox.lane.lease import Hold
+from firestore_outbox.lane.pacing import Allowance
+from firestore_outbox.lane.state import Lane, ThreadHold
+from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
+from firestore_outbox.messages.validation import InvalidMessage
+from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
+from firestore_outbox.sending.plan import (
+    Cancel,
+    Plan,
+    Refuse,
+    Skip,
+    budget,
+    claimed,
+    ending_of,
+    lane_after_claims,
+    plan,
+)
 from tests.domain.builders import NOW, account, at, message, s
-from worker.domain.account import AccountStatus
-from worker.domain.claim import Cancel, Plan, Refuse, Skip, budget, claimed, ending_of, lane_after_claims, plan
-from worker.domain.hold_room import HoldRoom
-from worker.domain.lane import Lane, ThreadHold
-from worker.domain.lease import Hold
-from worker.domain.message import OutboxMessage, OutboxStatus
-from worker.domain.outcome import DeliveryError, ErrorCode
-from worker.domain.pacing import Allowance
-from worker.domain.validation import InvalidMessage
 
 FREE = Allowance(sends=None, next_at=NOW)
 UNKNOWN = DeliveryError(code=ErrorCode.OUTCOME_UNKNOWN, message="no answer", retryable=True, at=NOW)

@@ -2,12 +2,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.domain.builders import ECHOES, NOW, at, message, s, sending
-from worker.domain.attempt import Policy, Verdict, decide
-from worker.domain.completion import LeaveIt, WriteAgain, lane_after, reconcile, thread_held_until
-from worker.domain.lane import Lane, ThreadHold
-from worker.domain.message import OutboxStatus
-from worker.domain.outcome import (
+from firestore_outbox.lane.state import Lane, ThreadHold
+from firestore_outbox.messages.model import OutboxStatus
+from firestore_outbox.providers.outcome import (
     AuthFailed,
     DeliveryError,
     ErrorCode,
@@ -19,6 +16,9 @@ from worker.domain.outcome import (
     Throttled,
     Unknown,
 )
+from firestore_outbox.sending.completion import LeaveIt, WriteAgain, lane_after, reconcile, thread_held_until
+from firestore_outbox.sending.decide import Policy, Verdict, decide
+from tests.domain.builders import ECHOES, NOW, at, message, s, sending
 
 CLAIMED = sending()
 FAILING = Retryable(code=ErrorCode.PROVIDER_UNAVAILABLE, detail="down")

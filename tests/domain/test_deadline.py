@@ -5,10 +5,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from firestore_outbox.accounts.window import Window, is_open
+from firestore_outbox.providers.outcome import ErrorCode
+from firestore_outbox.sending.deadline import Deferred, TooLate, deferral, last_moment, lateness
 from tests.domain.builders import NOW, at, message
-from worker.domain.deadline import Deferred, TooLate, deferral, last_moment, lateness
-from worker.domain.outcome import ErrorCode
-from worker.domain.window import Window, is_open
 
 BERLIN = ZoneInfo("Europe/Berlin")
 DAY = Window(start_hour=6, end_hour=18, zone=BERLIN)

@@ -5,9 +5,9 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from firestore_outbox.lane.pacing import Cap
+from firestore_outbox.operations.audit.evidence import Send, overtaken, too_fast
 from tests.domain.builders import at, s
-from worker.domain.evidence import Send, overtaken, too_fast
-from worker.domain.pacing import Cap
 
 NO_SLACK = timedelta(0)
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.domain.forecast import Forecast, forecast, through_windows
-from worker.domain.run import OnWindowEnd
-from worker.domain.window import Window, is_open, next_open, window_end_at
+from firestore_outbox.accounts.window import Window, is_open, next_open, window_end_at
+from firestore_outbox.reminders.forecast import Forecast, forecast, through_windows
+from firestore_outbox.reminders.run import OnWindowEnd
 
 ZONE = ZoneInfo("Asia/Kuala_Lumpur")
 DAY = Window(start_hour=6, end_hour=18, zone=ZONE)

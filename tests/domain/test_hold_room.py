@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from firestore_outbox.lane.hold_room import ROOM_BYTES, HoldRoom
+from firestore_outbox.lane.state import ThreadHold
+from firestore_outbox.lane.store import hold_changes
 from tests.domain.builders import at, message
-from worker.domain.hold_room import ROOM_BYTES, HoldRoom
-from worker.domain.lane import ThreadHold
-from worker.store.lanes import hold_changes
 
 ONE = 2 * (len("acme__1") + 20) + len("request-1")
 """What a hold takes that a message leaves, in bytes."""

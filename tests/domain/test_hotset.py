@@ -6,9 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from firestore_outbox.sessions.states import (
+    TRANSITIONS,
+    Event,
+    IllegalTransition,
+    Rules,
+    State,
+    adopted,
+    after,
+    granted,
+)
 from tests.domain.builders import NOW, at, s
 from tests.domain.hotset_builders import DAY, RULES, entry, sticky, used
-from worker.domain.hotset import TRANSITIONS, Event, IllegalTransition, Rules, State, adopted, after, granted
 
 PAIRS = [(state, event) for state in State for event in Event]
 

@@ -14,12 +14,12 @@ from random import Random
 
 import pytest
 
+from firestore_outbox.sessions.memory import Memory
+from firestore_outbox.sessions.moves import Cool, Look, Rest, Seen, Start, Stop, cooled, next_move, seen
+from firestore_outbox.sessions.requests import Hot, NotYet, Step, View, done, doubt, reported_up, want
+from firestore_outbox.sessions.slots import HotSet
+from firestore_outbox.sessions.states import TRANSITIONS, Entry, Rules, State
 from tests.domain.builders import NOW
-from worker.domain.hotset import TRANSITIONS, Entry, Rules, State
-from worker.domain.places import HotSet
-from worker.domain.session_memory import Memory
-from worker.domain.session_moves import Cool, Look, Rest, Seen, Start, Stop, cooled, next_move, seen
-from worker.domain.session_wants import Hot, NotYet, Step, View, done, doubt, reported_up, want
 
 ONE_STEP = {(before, becomes) for (before, _), becomes in TRANSITIONS.items()}
 THROUGH_COLD = {(before, State.CONNECTING) for before, becomes in ONE_STEP if becomes is State.COLD}

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.domain.builders import NOW, at, s
-from worker.domain.backoff import Backoff
-from worker.domain.lane import (
+from firestore_outbox.lane.lease import Hold
+from firestore_outbox.lane.state import (
     NO_DEBOUNCE,
     Acquired,
     Busy,
@@ -43,7 +42,8 @@ from worker.domain.lane import (
     wake,
     wake_later,
 )
-from worker.domain.lease import Hold
+from firestore_outbox.sending.backoff import Backoff
+from tests.domain.builders import NOW, at, s
 
 TTL = s(60)
 INBOUND = Debounce(quiet=s(5), most=s(15))

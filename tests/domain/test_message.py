@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.domain.builders import NOW, at, message, sending
-from worker.domain.message import (
+from firestore_outbox.messages.model import (
     ENDED,
     KEEP_ENDED,
     SHOWN_AS,
@@ -20,7 +19,8 @@ from worker.domain.message import (
     OutboxStatus,
     advances,
 )
-from worker.domain.outcome import DeliveryError, ErrorCode
+from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
+from tests.domain.builders import NOW, at, message, sending
 
 ERROR = DeliveryError(code=ErrorCode.REJECTED, message="no", retryable=False, at=NOW)
 

@@ -3,17 +3,17 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from firestore_outbox.lane.hold_room import HoldRoom
+from firestore_outbox.lane.lease import Hold
+from firestore_outbox.lane.pacing import Allowance
+from firestore_outbox.lane.state import Lane, ThreadHold
+from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
+from firestore_outbox.providers.outcome import ErrorCode, Outcome, Rejected, Retryable, Sent
+from firestore_outbox.sending.completion import lane_after
+from firestore_outbox.sending.decide import MarkSent, Policy, RetryAt, Verdict, decide
+from firestore_outbox.sending.order import HoldsNow, holds_now, named_by_elapsed, waits_for_another
+from firestore_outbox.sending.plan import claimed, plan
 from tests.domain.builders import ECHOES, NOW, account, at, message, s
-from worker.domain.attempt import MarkSent, Policy, RetryAt, Verdict, decide
-from worker.domain.claim import claimed, plan
-from worker.domain.completion import lane_after
-from worker.domain.hold_room import HoldRoom
-from worker.domain.lane import Lane, ThreadHold
-from worker.domain.lease import Hold
-from worker.domain.message import OutboxMessage, OutboxStatus
-from worker.domain.order import HoldsNow, holds_now, named_by_elapsed, waits_for_another
-from worker.domain.outcome import ErrorCode, Outcome, Rejected, Retryable, Sent
-from worker.domain.pacing import Allowance
 
 HOLD = Hold(owner="w1", fence=1, asked_at=NOW, ttl=s(60))
 NO_PACE = Allowance(sends=None, next_at=NOW)

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.domain.builders import NOW, at, s
-from worker.domain.outcome import Scope
-from worker.domain.pacing import (
+from firestore_outbox.lane.pacing import (
     MIN_RATE,
     Allowance,
     Block,
@@ -25,6 +23,8 @@ from worker.domain.pacing import (
     reserve_through,
     take,
 )
+from firestore_outbox.providers.outcome import Scope
+from tests.domain.builders import NOW, at, s
 
 
 def cap(interval: float = 1.5, burst: int = 1) -> Cap:

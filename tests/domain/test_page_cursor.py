@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.domain.page_cursor import Cursor, next_cursor
+from firestore_outbox.sending.page_cursor import Cursor, next_cursor
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 OVERLAP = timedelta(seconds=10)

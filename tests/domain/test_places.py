@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
+from firestore_outbox.sessions.slots import HotSet, settled
+from firestore_outbox.sessions.states import Rules, State
 from tests.domain.builders import NOW, at, s
 from tests.domain.hotset_builders import DAY, RULES, entry, hotset, idle, sticky, used, waiting
-from worker.domain.hotset import Rules, State
-from worker.domain.places import HotSet, settled
 
 CONNECTING, DISCONNECTING, HOT = State.CONNECTING, State.DISCONNECTING, State.HOT
 

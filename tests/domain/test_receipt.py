@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.domain.builders import NOW, at, message, sending
-from worker.domain.correlation import Correlation
-from worker.domain.message import MessageStatus, OutboxMessage, OutboxStatus
-from worker.domain.outcome import DeliveryError, ErrorCode
-from worker.domain.receipt import (
+from firestore_outbox.messages.correlation import Correlation
+from firestore_outbox.messages.model import MessageStatus, OutboxMessage, OutboxStatus
+from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
+from firestore_outbox.receipts.rules import (
     Advance,
     Arrived,
     Because,
@@ -24,6 +23,7 @@ from worker.domain.receipt import (
     apply,
     needs_outbox,
 )
+from tests.domain.builders import NOW, at, message, sending
 
 SENT = Arrived(progress=Progress.SENT, at=at(1), provider_message_id="wamid.1")
 DELIVERED = Arrived(progress=Progress.DELIVERED, at=at(2), provider_message_id="wamid.1")

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.domain.reminder import (
+from firestore_outbox.accounts.window import Window
+from firestore_outbox.reminders.reminder import (
     LATE,
     MAX_INLINE_TARGETS,
     Calendar,
@@ -29,8 +30,7 @@ from worker.domain.reminder import (
     parse_reminder,
     parse_targets,
 )
-from worker.domain.run import OnWindowEnd, Target
-from worker.domain.window import Window
+from firestore_outbox.reminders.run import OnWindowEnd, Target
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)

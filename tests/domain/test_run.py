@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.domain.message import TextPart
-from worker.domain.run import (
+from firestore_outbox.accounts.window import Window
+from firestore_outbox.messages.model import TextPart
+from firestore_outbox.reminders.run import (
     ENDED,
     CancelRest,
     Command,
@@ -36,7 +37,6 @@ from worker.domain.run import (
     verdict,
     whose,
 )
-from worker.domain.window import Window
 
 FIRED = datetime(2026, 3, 2, 1, 0, tzinfo=UTC)
 ENDS = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)  # 18:00 in Kuala Lumpur

@@ -5,8 +5,8 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from firestore_outbox.lane.schedule import LONGEST_TASK, Arrive, Hop, next_hop
 from tests.domain.builders import NOW, at
-from worker.domain.schedule import LONGEST_TASK, Arrive, Hop, next_hop
 
 
 def test_a_near_time_is_reached_at_once() -> None:

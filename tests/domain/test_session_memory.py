@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from firestore_outbox.sessions.memory import Astray, Memory, Trouble, wait_after
 from tests.domain.builders import NOW, at, s
 from tests.domain.hotset_builders import DAY
-from worker.domain.session_memory import Astray, Memory, Trouble, wait_after
 
 FAILURES = [Trouble.TOO_SLOW, Trouble.BROKEN, Trouble.UNREACHABLE, Trouble.REFUSED]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from firestore_outbox.sessions.memory import Astray, Memory, Trouble
+from firestore_outbox.sessions.moves import Cool, Look, Move, Rest, Seen, Start, Stop, cooled, next_move, seen
+from firestore_outbox.sessions.requests import News, Step
+from firestore_outbox.sessions.slots import HotSet
+from firestore_outbox.sessions.states import Rules, State
 from tests.domain.builders import NOW, at, s
 from tests.domain.hotset_builders import DAY, entry, hotset, idle, sticky, used, view, waiting
-from worker.domain.hotset import Rules, State
-from worker.domain.places import HotSet
-from worker.domain.session_memory import Astray, Memory, Trouble
-from worker.domain.session_moves import Cool, Look, Move, Rest, Seen, Start, Stop, cooled, next_move, seen
-from worker.domain.session_wants import News, Step
 
 CONNECTING, DISCONNECTING, HOT = State.CONNECTING, State.DISCONNECTING, State.HOT
 

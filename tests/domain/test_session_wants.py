@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from firestore_outbox.sessions.memory import Astray, Memory, Trouble
+from firestore_outbox.sessions.requests import Hot, NotYet, Step, doubt, reported_up
+from firestore_outbox.sessions.slots import HotSet
+from firestore_outbox.sessions.states import Rules, State
 from tests.domain.builders import NOW, at
 from tests.domain.hotset_builders import (
     DAY,
@@ -18,10 +22,6 @@ from tests.domain.hotset_builders import (
     waiting,
     wanted,
 )
-from worker.domain.hotset import Rules, State
-from worker.domain.places import HotSet
-from worker.domain.session_memory import Astray, Memory, Trouble
-from worker.domain.session_wants import Hot, NotYet, Step, doubt, reported_up
 
 CONNECTING, DISCONNECTING = State.CONNECTING, State.DISCONNECTING
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from google.cloud.firestore_v1 import types
 
-from worker.store.size import WIRE_FACTOR, document_size
-from worker.store.values import to_proto
+from firestore_outbox.firestore.size import WIRE_FACTOR, document_size
+from firestore_outbox.firestore.values import to_proto
 
 TASK = "users/jeff/tasks/my_task_id"
 NAME = 44

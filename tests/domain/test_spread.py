@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.domain.spread import due_at
+from firestore_outbox.reminders.due_times import due_at
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -8,19 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.domain.builders import NOW, at, s
-from worker.domain.outcome import (
-    AuthFailed,
-    ErrorCode,
-    NotConnected,
-    Postponed,
-    Rejected,
-    Retryable,
-    Scope,
-    Throttled,
-    Unknown,
-)
-from worker.domain.upload import (
+from firestore_outbox.media.upload import (
     KEEP_UNUSED,
     PAUSE,
     REFUSAL_LASTS,
@@ -35,6 +23,18 @@ from worker.domain.upload import (
     look,
     time_for,
 )
+from firestore_outbox.providers.outcome import (
+    AuthFailed,
+    ErrorCode,
+    NotConnected,
+    Postponed,
+    Rejected,
+    Retryable,
+    Scope,
+    Throttled,
+    Unknown,
+)
+from tests.domain.builders import NOW, at, s
 
 DAYS_30 = timedelta(days=30)
 PASSING: list[Failure] = [

@@ -9,10 +9,10 @@ from google.api_core.datetime_helpers import DatetimeWithNanoseconds
 from hypothesis import given
 from hypothesis import strategies as st
 
+from firestore_outbox.messages.model import MediaPart, OutboxMessage, OutboxStatus, TemplatePart, TextPart
+from firestore_outbox.messages.validation import InvalidMessage, parse_message
+from firestore_outbox.providers.outcome import ErrorCode
 from tests.domain.builders import NOW, raw
-from worker.domain.message import MediaPart, OutboxMessage, OutboxStatus, TemplatePart, TextPart
-from worker.domain.outcome import ErrorCode
-from worker.domain.validation import InvalidMessage, parse_message
 
 TEMPLATE = {"type": "template", "name": "t", "language": "en", "params": []}
 

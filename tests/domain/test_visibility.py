@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+from firestore_outbox.sending.visibility import gap_of, is_near
 from tests.domain.builders import NOW, message
-from worker.domain.visibility import gap_of, is_near
 
 SECOND = timedelta(seconds=1)
 

@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from firestore_outbox.accounts.account import AccountStatus
+from firestore_outbox.accounts.window import Window
+from firestore_outbox.lane.hold_room import HoldRoom
+from firestore_outbox.lane.pacing import Allowance
+from firestore_outbox.lane.state import Lane, LaneState, ThreadHold
+from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
+from firestore_outbox.operations.why import Cause, Why, why
+from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
+from firestore_outbox.sending.plan import plan
+from firestore_outbox.sessions.why import SessionWait
 from tests.domain.builders import NOW, account, at, message, sending
-from worker.domain.account import AccountStatus
-from worker.domain.claim import plan
-from worker.domain.hold_room import HoldRoom
-from worker.domain.lane import Lane, LaneState, ThreadHold
-from worker.domain.message import OutboxMessage, OutboxStatus
-from worker.domain.outcome import DeliveryError, ErrorCode
-from worker.domain.pacing import Allowance
-from worker.domain.session_why import SessionWait
-from worker.domain.why import Cause, Why, why
-from worker.domain.window import Window
 
 UNKNOWN = DeliveryError(code=ErrorCode.OUTCOME_UNKNOWN, message="no answer", retryable=True, at=NOW)
 DOWN = DeliveryError(code=ErrorCode.PROVIDER_UNAVAILABLE, message="down", retryable=True, at=NOW)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.domain.window import Window, is_open, next_open, opening_before, window_end_at
+from firestore_outbox.accounts.window import Window, is_open, next_open, opening_before, window_end_at
 
 MINUTE = timedelta(minutes=1)
 

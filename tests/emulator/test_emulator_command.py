@@ -17,13 +17,13 @@ import pytest
 from grpc import aio
 from typer.testing import CliRunner
 
-from emulator.firestore import emulator as firestore_emulator
-from emulator.tasks import emulator as tasks_emulator
+from firestore_emulator import emulator as firestore_emulator
+from firestore_emulator.tasks import emulator as tasks_emulator
+from firestore_outbox.cli import app
 from tests.conformance.backends import Backend, Place, outcome, refused
 from tests.conformance.wire import query, set_, where
 from tests.emulator.process import COMMAND, emulator_process
 from tests.patience import PATIENCE_SECONDS
-from worker.cli import app
 
 FREE_PORTS = ("--firestore-port=0", "--tasks-port=0")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.pytest_plugin import RunningEmulator, serving
+from firestore_emulator.pytest_plugin import RunningEmulator, serving
 from tests.client.node import require_node
 from tests.patience import PATIENCE_SECONDS
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from emulator import official
-from emulator.official import (
+from firestore_emulator import official
+from firestore_emulator.official import (
     EmulatorFailed,
     EmulatorMissing,
     Installed,

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from emulator import pytest_plugin
+from firestore_emulator import pytest_plugin
 from tests.patience import PATIENCE_SECONDS
 
 CODE = """
@@ -176,7 +176,7 @@ import sys
 def test_it(pytestconfig):
     assert pytestconfig.pluginmanager.has_plugin("firestore_emulator")
     ours = {name for name in sys.modules if name == "emulator" or name.startswith("emulator.")}
-    assert ours == {"emulator", "emulator.pytest_plugin"}
+    assert ours == {"emulator", "firestore_emulator.pytest_plugin"}
     assert not [name for name in sys.modules if name.startswith(("google.cloud.firestore", "grpc", "starlette"))]
 """
     code, said = run(project(tmp_path, test_loaded=loaded))

@@ -15,9 +15,9 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud import firestore
 from pytest_asyncio import is_async_test
 
-from emulator.chat_page import USER
-from emulator.dev import PROJECT
-from emulator.official import EmulatorMissing
+from firestore_emulator.official import EmulatorMissing
+from firestore_outbox.local.chat_page import USER
+from firestore_outbox.local.dev import PROJECT
 from tests.browser.chromium import require_chromium
 from tests.client.node import require_node
 from tests.endtoend.senders import Letter, by_python

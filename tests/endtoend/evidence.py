@@ -29,13 +29,17 @@ from google.cloud import firestore
 from google.events.cloud import firestore as firestore_events
 from google.protobuf.message import DecodeError
 
-from emulator.dev import PROJECT, QUEUE, SERVICE_ACCOUNT
-from emulator.functions_host import OUTBOX_TRIGGER
+from firestore_outbox.local.dev import PROJECT, QUEUE, SERVICE_ACCOUNT
+from firestore_outbox.local.functions_host import OUTBOX_TRIGGER
+from firestore_outbox.providers.interakt import adapter as interakt
+from firestore_outbox.providers.signed_webhook import adapter as signed_webhook
+from firestore_outbox.providers.simulated import adapter as simulated
+from firestore_outbox.providers.waha import adapter as waha
+from firestore_outbox.providers.whatsapp_cloud import adapter as whatsapp_cloud
 from tests.endtoend.senders import TEXT, Story
 from tests.endtoend.stack import TappedStack
 from tests.endtoend.tap import Exchange
 from tests.patience import PATIENCE_SECONDS
-from worker.providers import interakt, signed_webhook, simulated, waha, whatsapp_cloud
 
 T = TypeVar("T")
 Fields = dict[str, Any]

@@ -14,8 +14,8 @@ from typing import Any
 
 from google.cloud import firestore
 
-from client import outbox
-from emulator.dev import PROJECT, DevStack
+from firestore_outbox.backend import batch as outbox
+from firestore_outbox.local.dev import PROJECT, DevStack
 from tests.client import node
 from tests.patience import PATIENCE_SECONDS
 

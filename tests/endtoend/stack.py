@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 
-from emulator.dev import DevSettings, DevStack
+from firestore_outbox.local.dev import DevSettings, DevStack
 from tests.endtoend.tap import Tap
 
 NEVER_SECONDS = 86_400.0

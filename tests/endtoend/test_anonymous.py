@@ -15,15 +15,15 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from emulator import dev
-from emulator.dev import DevSettings, DevStack
-from emulator.providers.own import SIGNATURE_HEADER, signed
+from firestore_outbox.local import dev
+from firestore_outbox.local.dev import DevSettings, DevStack
+from firestore_outbox.local.simulators.own import SIGNATURE_HEADER, signed
+from firestore_outbox.providers.lookups import LOOKUPS_PER_SECOND, MOST_LOOKUPS
+from firestore_outbox.providers.registry import MAX_WEBHOOK_BYTES
 from tests.functions.firebase import unsigned_token
 from tests.patience import PATIENCE_SECONDS
 from tests.providers.secret_manager import PROJECT, SecretManager, secret_manager
 from tests.service.sockets import Connection
-from worker.providers.lookups import LOOKUPS_PER_SECOND, MOST_LOOKUPS
-from worker.providers.registry import MAX_WEBHOOK_BYTES
 
 HOST = "127.0.0.1"
 SECRET = "a webhook secret"

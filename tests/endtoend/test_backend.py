@@ -15,8 +15,8 @@ import pytest
 from google.cloud import tasks_v2
 from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcAsyncIOTransport
 
-from emulator.dev import QUEUE
-from emulator.tasks.oidc import TokenIssuer
+from firestore_emulator.tasks.oidc import TokenIssuer
+from firestore_outbox.local.dev import QUEUE
 from tests.endtoend.conftest import World
 from tests.endtoend.evidence import LOOK_SECONDS, Traces, check, claims_counted, collect
 from tests.endtoend.senders import Story, by_python

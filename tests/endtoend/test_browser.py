@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from emulator.dev import PROJECT
+from firestore_outbox.local.dev import PROJECT
 from tests.endtoend.conftest import World
 from tests.endtoend.evidence import check, claims_counted, collect
 from tests.endtoend.senders import by_web_sdk

@@ -15,10 +15,10 @@ import httpx
 import pytest
 from google.cloud.firestore import SERVER_TIMESTAMP, AsyncClient
 
-from emulator.dev import PROJECT, DevSettings, DevStack
-from emulator.providers.app import FORMS
-from emulator.providers.own import OWN
-from emulator.providers.simulator import DEFAULT_SECRET
+from firestore_outbox.local.dev import PROJECT, DevSettings, DevStack
+from firestore_outbox.local.simulators.app import FORMS
+from firestore_outbox.local.simulators.own import OWN
+from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET
 from tests.functions.firebase import unsigned_token
 from tests.patience import PATIENCE_SECONDS
 

@@ -10,10 +10,10 @@ import functions_framework.aio
 import httpx
 import pytest
 
-import functions.main
+import firestore_outbox.web.functions
+from firestore_outbox.firestore.writes import upsert
 from tests.functions.firebase import unsigned_token
 from tests.service.support import Service
-from worker.store.writes import upsert
 
 
 async def prepared(service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
@@ -21,8 +21,8 @@ async def prepared(service: Service, monkeypatch: pytest.MonkeyPatch) -> Service
     monkeypatch.setenv("FIREBASE_AUTH_EMULATOR_HOST", "127.0.0.1:9099")
     ready: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     ready.set_result(service.system)
-    monkeypatch.setattr(functions.main, "_ready", ready)
-    functions.main._users.cache_clear()
+    monkeypatch.setattr(firestore_outbox.web.functions, "_ready", ready)
+    firestore_outbox.web.functions._users.cache_clear()
     await service.account()
     for uid, role in (("olga", "owner"), ("ann", "agent"), ("vic", "viewer")):
         await member(service, uid, role)
@@ -35,7 +35,9 @@ async def member(service: Service, uid: str, role: Any, account: str = "shop") -
 
 async def call(target: str, method: str, path: str, content: Any = b"", *, uid: str | None = "ann") -> httpx.Response:
     """Through functions-framework, as in production."""
-    app = functions_framework.aio.create_asgi_app_from_module(target, "main.py", None, functions.main, None)
+    app = functions_framework.aio.create_asgi_app_from_module(
+        target, "main.py", None, firestore_outbox.web.functions, None
+    )
     raw = content if isinstance(content, bytes) else json.dumps(content).encode()
     headers = {} if uid is None else {"authorization": f"Bearer {unsigned_token(uid)}"}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://functions") as client:

@@ -10,8 +10,8 @@ import httpx
 import pytest
 from google.cloud.firestore import AsyncClient
 
-from emulator.dev import PROJECT, DevSettings, DevStack
-from emulator.stack import CannotStart
+from firestore_emulator.stack import CannotStart
+from firestore_outbox.local.dev import PROJECT, DevSettings, DevStack
 from tests.functions.firebase import unsigned_token
 from tests.patience import PATIENCE_SECONDS
 

@@ -12,13 +12,13 @@ import functions_framework.aio
 import httpx
 import pytest
 
-import functions.main
+import firestore_outbox.web.functions
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.queries import Find
+from firestore_outbox.firestore.writes import update, upsert
+from firestore_outbox.web.messages_api import MAX_BODY_BYTES
 from tests.functions.firebase import Google, id_token, now, unsigned_token
 from tests.service.support import Service
-from worker.outbox.api import MAX_BODY_BYTES
-from worker.store import paths
-from worker.store.find import Find
-from worker.store.writes import update, upsert
 
 TEXT = {"type": "text", "text": "Hello!"}
 
@@ -33,8 +33,8 @@ async def instance(service: Service, monkeypatch: pytest.MonkeyPatch) -> Service
 async def prepared(service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
     ready: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     ready.set_result(service.system)
-    monkeypatch.setattr(functions.main, "_ready", ready)
-    functions.main._users.cache_clear()
+    monkeypatch.setattr(firestore_outbox.web.functions, "_ready", ready)
+    firestore_outbox.web.functions._users.cache_clear()
     await service.account()
     for uid, role in (("olga", "owner"), ("ann", "agent"), ("vic", "viewer")):
         await member(service, uid, role)
@@ -53,7 +53,9 @@ def body(**changes: Any) -> dict[str, Any]:
 
 async def post(content: Any, *, uid: str = "ann", path: str = "/v1/messages", **request: Any) -> httpx.Response:
     """Through functions-framework, as in production."""
-    app = functions_framework.aio.create_asgi_app_from_module("enqueue", "main.py", None, functions.main, None)
+    app = functions_framework.aio.create_asgi_app_from_module(
+        "enqueue", "main.py", None, firestore_outbox.web.functions, None
+    )
     raw = content if isinstance(content, bytes) else json.dumps(content).encode()
     headers = {"authorization": f"Bearer {unsigned_token(uid)}", **request.pop("headers", {})}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://functions") as client:
@@ -249,7 +251,7 @@ async def test_a_signed_token_is_verified_and_an_unsigned_one_refused(
     assert (await post(body())).status_code == 401
     assert await documents(service) == {}
     assert (await post(body(), headers=signed)).status_code == 201
-    functions.main._users.cache_clear()
+    firestore_outbox.web.functions._users.cache_clear()
     google.is_down = True
     assert (await post(body(), headers=signed)).status_code == 503
 
@@ -327,7 +329,9 @@ async def test_a_body_that_is_too_large_is_not_read_to_its_end(instance: Service
         for chunk in chunks:
             yield chunk
 
-    app = functions_framework.aio.create_asgi_app_from_module("enqueue", "main.py", None, functions.main, None)
+    app = functions_framework.aio.create_asgi_app_from_module(
+        "enqueue", "main.py", None, firestore_outbox.web.functions, None
+    )
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://functions") as client:
         headers = {"authorization": f"Bearer {unsigned_token('ann')}"}
         assert (await client.post("/v1/messages", content=endless(), headers=headers)).status_code == 413

@@ -11,17 +11,17 @@ import functions_framework.aio
 import httpx
 import pytest
 
-import functions.main
-from emulator.providers.faults import Faults
+import firestore_outbox.web.functions
+from firestore_outbox.accounts.roles import MAY
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.queries import Find
+from firestore_outbox.firestore.writes import update
+from firestore_outbox.local.simulators.faults import Faults
+from firestore_outbox.reminders.reminder import ReminderStatus
+from firestore_outbox.web.runs_api import ACTIONS, MAX_BODY_BYTES
 from tests.functions.calling import call, member, prepared
 from tests.functions.firebase import now, unsigned_token
 from tests.service.support import Service
-from worker.domain.reminder import ReminderStatus
-from worker.domain.roles import MAY
-from worker.runs.api import ACTIONS, MAX_BODY_BYTES
-from worker.store import paths
-from worker.store.find import Find
-from worker.store.writes import update
 
 TEXT = {"type": "text", "text": "The market opens at nine."}
 AT = (now() + timedelta(days=1)).replace(microsecond=0)
@@ -235,7 +235,9 @@ async def test_a_body_that_is_too_large_is_not_read_to_its_end(instance: Service
         for chunk in chunks:
             yield chunk
 
-    app = functions_framework.aio.create_asgi_app_from_module("reminders", "main.py", None, functions.main, None)
+    app = functions_framework.aio.create_asgi_app_from_module(
+        "reminders", "main.py", None, firestore_outbox.web.functions, None
+    )
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://functions") as client:
         headers = {"authorization": f"Bearer {unsigned_token('ann')}"}
         answer = await client.post("/v1/reminders", content=endless(), headers=headers)

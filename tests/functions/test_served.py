@@ -25,12 +25,12 @@ from google.cloud.firestore_v1.types import Document
 from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcAsyncIOTransport
 from google.events.cloud import firestore as firestore_events
 
-from emulator.providers.webhooks import SIGNATURE_HEADER, signed
-from emulator.stack import EmulatorSettings, EmulatorStack
+from firestore_emulator.stack import EmulatorSettings, EmulatorStack
+from firestore_outbox.local.simulators.webhooks import SIGNATURE_HEADER, signed
+from firestore_outbox.settings import Settings
 from tests.functions import firebase
 from tests.functions.firebase import HOST, PROJECT, id_token, now, unsigned_token
 from tests.patience import PATIENCE_SECONDS
-from worker.settings import Settings
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -12,27 +12,29 @@ import functions_framework.aio
 import httpx
 import pytest
 
-import functions.main
+import firestore_outbox.web.functions
+from firestore_outbox.settings import Settings
+from firestore_outbox.web.auth import CallerCheck
+from firestore_outbox.wiring import System
 from tests.service.support import ACCOUNT, AUDIENCE, Service, now, token
-from worker.auth import CallerCheck
-from worker.settings import Settings
-from worker.wiring import System
 
 
 @pytest.fixture
 async def instance(service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
     ready: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     ready.set_result(service.system)
-    monkeypatch.setattr(functions.main, "_ready", ready)
+    monkeypatch.setattr(firestore_outbox.web.functions, "_ready", ready)
     callers = CallerCheck(audience=AUDIENCE, email=ACCOUNT, clock=now, certs_url=service.certificates.url)
-    monkeypatch.setattr(functions.main, "_callers", lambda: callers)
+    monkeypatch.setattr(firestore_outbox.web.functions, "_callers", lambda: callers)
     await service.account()
     await service.send("request-1", at=now() - timedelta(minutes=1))
     return service
 
 
 async def swept(method: str = "POST", **request: Any) -> httpx.Response:
-    app = functions_framework.aio.create_asgi_app_from_module("sweep", "main.py", None, functions.main, None)
+    app = functions_framework.aio.create_asgi_app_from_module(
+        "sweep", "main.py", None, firestore_outbox.web.functions, None
+    )
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://functions") as client:
         return await client.request(method, "/", headers={"authorization": f"Bearer {token()}"}, **request)
 
@@ -62,7 +64,9 @@ async def test_a_token_without_its_signature_is_refused(instance: Service) -> No
     """As Cloud Run hands it on if it has checked it itself; so it is deployed not to."""
     head, claims, _ = token().split(".")
     stripped = {"authorization": f"Bearer {head}.{claims}.SIGNATURE_REMOVED_BY_GOOGLE"}
-    app = functions_framework.aio.create_asgi_app_from_module("sweep", "main.py", None, functions.main, None)
+    app = functions_framework.aio.create_asgi_app_from_module(
+        "sweep", "main.py", None, firestore_outbox.web.functions, None
+    )
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://functions") as client:
         assert (await client.post("/", headers=stripped)).status_code == 401
     assert instance.tasks.asked == []
@@ -81,7 +85,7 @@ async def test_an_instance_that_could_not_begin_tries_again_with_the_next_call(
             raise OSError("the metadata server does not answer")
         yield instance.system
 
-    monkeypatch.setattr(functions.main, "system_from_environment", flaky)
-    monkeypatch.setattr(functions.main, "_ready", None)
+    monkeypatch.setattr(firestore_outbox.web.functions, "system_from_environment", flaky)
+    monkeypatch.setattr(firestore_outbox.web.functions, "_ready", None)
     assert [(await swept()).status_code for _ in range(3)] == [500, 200, 200]
     assert tries == 2

@@ -10,8 +10,8 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 
+from firestore_outbox.web.auth import CannotTell, Unauthenticated, UnsafeSettings, User, UserCheck
 from tests.functions.firebase import PROJECT, Google, ago, id_token, signing_key, unsigned_token
-from worker.auth import CannotTell, Unauthenticated, UnsafeSettings, User, UserCheck
 
 ISSUER = f"https://securetoken.google.com/{PROJECT}"
 CUSTOM_TOKENS = "https://identitytoolkit.googleapis.com/google.identity.identitytoolkit.v1.IdentityToolkit"

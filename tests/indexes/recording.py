@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from emulator.firestore import plan
-from emulator.firestore.indexes import IndexRules
-from emulator.firestore.plan import Shape
-from emulator.firestore.query import Query
-from emulator.rpc.errors import RpcError
-from emulator.simulation.play import Play
-from emulator.simulation.run import TIME_LIMIT
-from emulator.simulation.scenario import draw
-from emulator.virtual_time import run
+from firestore_emulator.queries import plan
+from firestore_emulator.queries.indexes import IndexRules
+from firestore_emulator.queries.plan import Shape
+from firestore_emulator.queries.query import Query
+from firestore_emulator.rpc.errors import RpcError
+from firestore_emulator.virtual_time import run
+from firestore_outbox.local.simulation.play import Play
+from firestore_outbox.local.simulation.run import TIME_LIMIT
+from firestore_outbox.local.simulation.scenario import draw
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "firestore.indexes.json"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from google.cloud.firestore import AsyncClient
 
-from emulator.firestore.indexes import IndexRules
+from firestore_emulator.queries.indexes import IndexRules
 from tests.core.support import Calm, simulate
 from tests.indexes import tour
 from tests.indexes.recording import FILE, Notes, content, notes_taken, refusal, times_in

@@ -14,12 +14,12 @@ from typing import Any
 from google.cloud.firestore import AsyncClient, Query
 from google.cloud.firestore_v1.base_query import FieldFilter
 
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.queries import Find
+from firestore_outbox.messages.model import MessageStatus, OutboxStatus
+from firestore_outbox.operations.audit.pages import pages
+from firestore_outbox.wiring import System
 from tests.indexes.recording import ROOT
-from worker.audit.pages import pages
-from worker.domain.message import MessageStatus, OutboxStatus
-from worker.store import paths
-from worker.store.find import Find
-from worker.wiring import System
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -57,33 +57,47 @@ async def _many_receipts(system: System) -> None:
 
 
 OURS: dict[str, Callable[[System], Awaitable[Any]]] = {
-    "worker/store/messages.py due": lambda system: system.messages.due("shop", NOW, 10),
-    "worker/store/messages.py next_due": lambda system: system.messages.next_due("shop", NOW),
-    "worker/store/messages.py abandoned": lambda system: system.messages.abandoned("shop", NOW, system.clock()),
-    "worker/store/messages.py accounts_with_abandoned": lambda system: system.messages.accounts_with_abandoned(NOW),
-    "worker/store/messages.py cancel_requested": lambda system: system.messages.cancel_requested(),
-    "worker/store/messages.py next_account_due": lambda system: system.messages.next_account_due(NOW, "a"),
-    "worker/store/messages.py in_status": _of_a_status,
-    "worker/store/messages.py of_run": lambda system: system.messages.of_run("run", OutboxStatus.QUEUED, 10),
-    "worker/store/messages.py is_in_sight": lambda system: system.messages.is_in_sight("run"),
-    "worker/store/messages.py count_of_run": lambda system: system.messages.count_of_run("run", OutboxStatus.SENT),
-    "worker/store/messages.py count_shown_of_run": lambda system: system.messages.count_shown_of_run(
+    "worker/firestore_outbox/messages/store.py due": lambda system: system.messages.due("shop", NOW, 10),
+    "worker/firestore_outbox/messages/store.py next_due": lambda system: system.messages.next_due("shop", NOW),
+    "worker/firestore_outbox/messages/store.py abandoned": lambda system: system.messages.abandoned(
+        "shop", NOW, system.clock()
+    ),
+    "worker/firestore_outbox/messages/store.py accounts_with_abandoned": lambda system: (
+        system.messages.accounts_with_abandoned(NOW)
+    ),
+    "worker/firestore_outbox/messages/store.py cancel_requested": lambda system: system.messages.cancel_requested(),
+    "worker/firestore_outbox/messages/store.py next_account_due": lambda system: system.messages.next_account_due(
+        NOW, "a"
+    ),
+    "worker/firestore_outbox/messages/store.py in_status": _of_a_status,
+    "worker/firestore_outbox/messages/store.py of_run": lambda system: system.messages.of_run(
+        "run", OutboxStatus.QUEUED, 10
+    ),
+    "worker/firestore_outbox/messages/store.py is_in_sight": lambda system: system.messages.is_in_sight("run"),
+    "worker/firestore_outbox/messages/store.py count_of_run": lambda system: system.messages.count_of_run(
+        "run", OutboxStatus.SENT
+    ),
+    "worker/firestore_outbox/messages/store.py count_shown_of_run": lambda system: system.messages.count_shown_of_run(
         "run", MessageStatus.READ
     ),
-    "worker/store/messages.py count_waiting": lambda system: system.messages.count_waiting("shop"),
-    "worker/store/messages.py shown": _receipts,
-    "worker/store/messages.py shown_all": _many_receipts,
-    "worker/store/lanes.py overdue": lambda system: system.lanes.overdue(NOW, 10),
-    "worker/store/lanes.py all": lambda system: system.lanes.all(),
-    "worker/store/lanes.py ready": _ready,
-    "worker/store/runs.py reminders": lambda system: system.runs.reminders(10),
-    "worker/store/runs.py chunk": lambda system: system.runs.chunk("reminder", ""),
-    "worker/store/runs.py runs": _runs,
-    "worker/store/accounts.py routes_of_numbers": lambda system: system.accounts.routes_of_numbers(["1", "2"]),
-    "worker/audit/pages.py pages": _first_pages,
+    "worker/firestore_outbox/messages/store.py count_waiting": lambda system: system.messages.count_waiting("shop"),
+    "worker/firestore_outbox/messages/store.py shown": _receipts,
+    "worker/firestore_outbox/messages/store.py shown_all": _many_receipts,
+    "worker/firestore_outbox/lane/store.py overdue": lambda system: system.lanes.overdue(NOW, 10),
+    "worker/firestore_outbox/lane/store.py all": lambda system: system.lanes.all(),
+    "worker/firestore_outbox/lane/store.py ready": _ready,
+    "worker/firestore_outbox/reminders/store.py reminders": lambda system: system.runs.reminders(10),
+    "worker/firestore_outbox/reminders/store.py chunk": lambda system: system.runs.chunk("reminder", ""),
+    "worker/firestore_outbox/reminders/store.py runs": _runs,
+    "worker/firestore_outbox/accounts/store.py routes_of_numbers": lambda system: system.accounts.routes_of_numbers(
+        ["1", "2"]
+    ),
+    "worker/firestore_outbox/operations/audit/pages.py pages": _first_pages,
     # Inside commands that make a system of their own.
-    "worker/cli/accounts.py work": lambda system: system.gateway.find(Find(collection="accounts", limit=1)),
-    "worker/cli/demo.py count": lambda system: system.gateway.count(
+    "worker/firestore_outbox/cli/accounts.py work": lambda system: system.gateway.find(
+        Find(collection="accounts", limit=1)
+    ),
+    "worker/firestore_outbox/cli/demo.py count": lambda system: system.gateway.count(
         Find(collection="outbox", where=(("status", "==", "sent"),))
     ),
 }
@@ -141,11 +155,11 @@ def _makes_a_query(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 def places_in_clients() -> Iterator[str]:
     """By the function alone: which file it is in may change."""
-    for suffix, function, query in (
-        ("js", r"^(?:export )?(?:async )?function (\w+)", r"\bquery\("),
-        ("py", r"^(?:async )?def (\w+)", r"\.order_by\(|\.where\("),
+    for folder, suffix, function, query in (
+        ("client", "js", r"^(?:export )?(?:async )?function (\w+)", r"\bquery\("),
+        ("worker/firestore_outbox/backend", "py", r"^(?:async )?def (\w+)", r"\.order_by\(|\.where\("),
     ):
-        for file in sorted((ROOT / "client").rglob(f"*.{suffix}")):
+        for file in sorted((ROOT / folder).rglob(f"*.{suffix}")):
             inside = ""
             for line in file.read_text(encoding="utf-8").splitlines():
                 if found := re.search(function, line):

@@ -10,20 +10,20 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
-from emulator.simulation.network import NO_BAD_LUCK, Luck
-from emulator.simulation.processes import Process
-from emulator.simulation.world import World
-from emulator.virtual_time import run
+from firestore_emulator.virtual_time import run
+from firestore_outbox.firestore import paths
+from firestore_outbox.local.simulation.network import NO_BAD_LUCK, Luck
+from firestore_outbox.local.simulation.processes import Process
+from firestore_outbox.local.simulation.world import World
+from firestore_outbox.media.delivery import Desk
+from firestore_outbox.media.directory import DirectoryShelf
+from firestore_outbox.media.storage import FileRef, Found
+from firestore_outbox.messages.model import MediaPart
+from firestore_outbox.providers.media import MediaHandle, MediaStream, NotUploaded, ReadyMedia, Uploaded
+from firestore_outbox.providers.protocol import MediaMode
+from firestore_outbox.settings import Settings
+from firestore_outbox.wiring import media_desk
 from tests.media.support import MEDIA_ID, PICTURE, START
-from worker.domain.message import MediaPart
-from worker.media.desk import Desk
-from worker.media.directory import DirectoryShelf
-from worker.media.shelf import FileRef, Found
-from worker.providers.media import MediaHandle, MediaStream, NotUploaded, ReadyMedia, Uploaded
-from worker.providers.protocol import MediaMode
-from worker.settings import Settings
-from worker.store import paths
-from worker.wiring import media_desk
 
 T = TypeVar("T")
 LIMIT = timedelta(seconds=20)

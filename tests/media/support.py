@@ -9,13 +9,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from emulator.providers.files import File
-from emulator.virtual_time import run
+from firestore_emulator.virtual_time import run
+from firestore_outbox.firestore import paths
+from firestore_outbox.local.simulators.files import File
+from firestore_outbox.media.directory import DirectoryShelf
+from firestore_outbox.media.storage import FileRef, media_id_of
 from tests.core.support import Calm
 from tests.core.support import _silence as silence
-from worker.media.directory import DirectoryShelf
-from worker.media.shelf import FileRef, media_id_of
-from worker.store import paths
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PICTURE = b"\x89PNG" + bytes(range(256)) * 400

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from firestore_outbox.media.files import REMEMBER
+from firestore_outbox.media.owner import GiveTo, Named, Unclear, owners
+from firestore_outbox.media.storage import FileRef
+from firestore_outbox.media.store import StoredUpload, UploadRef, UploadStore
+from firestore_outbox.media.upload import Upload
+from firestore_outbox.operations.adopt_media import adopt_files
+from firestore_outbox.providers.media import MediaContent, MediaHandle, MediaLink
+from firestore_outbox.providers.outcome import ErrorCode, Rejected
+from firestore_outbox.providers.protocol import MediaMode
 from tests.media.desks import PART, Place, with_workers
 from tests.media.support import MEDIA_ID, PICTURE, Shop, part, simulate
-from worker.domain.media_owner import GiveTo, Named, Unclear, owners
-from worker.domain.outcome import ErrorCode, Rejected
-from worker.domain.upload import Upload
-from worker.media.adopt import adopt_files
-from worker.media.files import REMEMBER
-from worker.media.shelf import FileRef
-from worker.providers.media import MediaContent, MediaHandle, MediaLink
-from worker.providers.protocol import MediaMode
-from worker.store.uploads import StoredUpload, UploadRef, UploadStore
 
 
 def test_an_account_cannot_send_another_accounts_file() -> None:

@@ -12,15 +12,15 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from google.oauth2.service_account import Credentials
 
+from firestore_outbox.media import bucket as module
+from firestore_outbox.media.bucket import BucketShelf
+from firestore_outbox.media.budget import ByteBudget
+from firestore_outbox.media.files import Files
+from firestore_outbox.media.storage import PIECE_BYTES, FileRef, Found, ShelfUnavailable
+from firestore_outbox.messages.model import MediaPart
+from firestore_outbox.providers.media import MediaContent
+from firestore_outbox.providers.outcome import Postponed
 from tests.media.fake_storage import BUCKET, FakeStorage, fake_storage
-from worker.domain.message import MediaPart
-from worker.domain.outcome import Postponed
-from worker.media import bucket as module
-from worker.media.bucket import BucketShelf
-from worker.media.budget import ByteBudget
-from worker.media.files import Files
-from worker.media.shelf import PIECE_BYTES, FileRef, Found, ShelfUnavailable
-from worker.providers.media import MediaContent
 
 M1, M2, GONE = FileRef("shop", "m1"), FileRef("shop", "m2"), FileRef("shop", "gone")
 PART = MediaPart(type="media", mediaId="m1", mimeType="image/webp")

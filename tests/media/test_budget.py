@@ -11,16 +11,16 @@ from pathlib import Path
 import httpx
 import pytest
 
+from firestore_outbox.media.budget import ByteBudget
+from firestore_outbox.media.directory import DirectoryShelf
+from firestore_outbox.media.storage import FileRef
+from firestore_outbox.messages.model import MediaPart
+from firestore_outbox.providers.http import Http, Streamed
+from firestore_outbox.providers.media import MediaContent, MediaHandle
+from firestore_outbox.providers.outcome import ErrorCode, Rejected
+from firestore_outbox.providers.protocol import MediaMode
 from tests.media.desks import Endpoint, Place, with_workers
 from tests.media.support import PICTURE
-from worker.domain.message import MediaPart
-from worker.domain.outcome import ErrorCode, Rejected
-from worker.media.budget import ByteBudget
-from worker.media.directory import DirectoryShelf
-from worker.media.shelf import FileRef
-from worker.providers.http import Http, Streamed
-from worker.providers.media import MediaContent, MediaHandle
-from worker.providers.protocol import MediaMode
 
 TWO_PICTURES_MB = 2.5 * len(PICTURE) / 1_000_000
 

@@ -56,7 +56,7 @@ def test_add_puts_a_file_into_the_bucket_with_its_type_and_name(picture: Path) -
 
 
 def test_a_bucket_that_cannot_be_reached_is_said_in_a_sentence(picture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from worker.media import bucket
+    from firestore_outbox.media import bucket
 
     monkeypatch.setattr(bucket, "TRIES_SECONDS", 0.2)
     names = env(OUTBOX_MEDIA_BUCKET=BUCKET, STORAGE_EMULATOR_HOST="http://127.0.0.1:1")

@@ -10,16 +10,16 @@ import grpc
 import pytest
 from grpc.aio import Metadata
 
-from emulator.simulation.network import Luck
-from emulator.simulation.processes import ProcessDied
+from firestore_outbox.local.simulation.network import Luck
+from firestore_outbox.local.simulation.processes import ProcessDied
+from firestore_outbox.media.files import REMEMBER
+from firestore_outbox.media.storage import FileRef
+from firestore_outbox.messages.model import MediaPart
+from firestore_outbox.providers.media import MediaContent, MediaHandle, MediaLink
+from firestore_outbox.providers.outcome import ErrorCode, Postponed, Rejected, Retryable, Unknown
+from firestore_outbox.providers.protocol import MediaMode
 from tests.media.desks import PART, Endpoint, Place, with_workers
 from tests.media.support import PICTURE
-from worker.domain.message import MediaPart
-from worker.domain.outcome import ErrorCode, Postponed, Rejected, Retryable, Unknown
-from worker.media.files import REMEMBER
-from worker.media.shelf import FileRef
-from worker.providers.media import MediaContent, MediaHandle, MediaLink
-from worker.providers.protocol import MediaMode
 
 FIRST = MediaHandle(handle="handle-1")
 SECOND = MediaHandle(handle="handle-2")

@@ -7,13 +7,13 @@ from datetime import timedelta
 
 import pytest
 
-from emulator.providers.core import Account
-from emulator.providers.faults import NO_FAULTS, Faults
+from firestore_outbox.local.simulators.core import Account
+from firestore_outbox.local.simulators.faults import NO_FAULTS, Faults
+from firestore_outbox.media.storage import FileRef, media_id_of
+from firestore_outbox.media.upload import REFUSAL_LASTS
+from firestore_outbox.settings import Settings
 from tests.core.support import Meter
 from tests.media.support import MEDIA_ID, PICTURE, Shop, part, simulate
-from worker.domain.upload import REFUSAL_LASTS
-from worker.media.shelf import FileRef, media_id_of
-from worker.settings import Settings
 
 
 def test_a_picture_is_uploaded_and_the_message_names_the_providers_own_handle() -> None:

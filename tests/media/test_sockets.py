@@ -12,24 +12,24 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from emulator.providers.simulator import ProviderSimulator
+from firestore_outbox.clock import system_clock
+from firestore_outbox.firestore.gateway import Gateway
+from firestore_outbox.local.simulators.simulator import ProviderSimulator
+from firestore_outbox.media.delivery import Desk
+from firestore_outbox.media.directory import DirectoryShelf
+from firestore_outbox.media.storage import FileRef
+from firestore_outbox.media.store import StoredUpload, UploadRef, UploadStore
+from firestore_outbox.providers.media import MediaHandle, Uploaded
+from firestore_outbox.providers.outcome import ErrorCode, Rejected, Sent
+from firestore_outbox.providers.protocol import MediaMode
+from firestore_outbox.providers.registry import Providers, ProviderSettings, providers
+from firestore_outbox.settings import Settings
+from firestore_outbox.wiring import media_desk
 from tests.conformance.backends import Backend
 from tests.media.desks import LIMIT, PART, Endpoint
 from tests.media.support import MEDIA_ID, PICTURE
 from tests.patience import PATIENCE_SECONDS
 from tests.providers.support import CREDENTIALS, NO_JITTER, message, text
-from worker.clock import system_clock
-from worker.domain.outcome import ErrorCode, Rejected, Sent
-from worker.media.desk import Desk
-from worker.media.directory import DirectoryShelf
-from worker.media.shelf import FileRef
-from worker.providers.media import MediaHandle, Uploaded
-from worker.providers.protocol import MediaMode
-from worker.providers.registry import Providers, ProviderSettings, providers
-from worker.settings import Settings
-from worker.store.gateway import Gateway
-from worker.store.uploads import StoredUpload, UploadRef, UploadStore
-from worker.wiring import media_desk
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from firestore_outbox.errors import StoreUnavailable
+from firestore_outbox.firestore.gateway import Gateway
+from firestore_outbox.firestore.writes import DELETE
+from firestore_outbox.operations.migrations.apply import Applying
+from firestore_outbox.operations.migrations.decision import Change, Decision, Document, Keep, Migration, Undecided
+from firestore_outbox.providers.credentials import FixedCredentials
 from tests.conformance.backends import Backend
-from worker.errors import StoreUnavailable
-from worker.migrations.apply import Applying
-from worker.migrations.decision import Change, Decision, Document, Keep, Migration, Undecided
-from worker.providers.credentials import FixedCredentials
-from worker.store.gateway import Gateway
-from worker.store.writes import DELETE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from worker.migrations.decision import Change, Decision, Document, Keep, Undecided
-from worker.migrations.provider_number import back, forward
-from worker.providers.credentials import Credentials
-from worker.store.writes import DELETE
+from firestore_outbox.firestore.writes import DELETE
+from firestore_outbox.operations.migrations.decision import Change, Decision, Document, Keep, Undecided
+from firestore_outbox.operations.migrations.provider_number import back, forward
+from firestore_outbox.providers.credentials import Credentials
 
 
 def shop(fields: dict[str, Any], **secrets: str) -> Document:

@@ -11,14 +11,14 @@ from typing import Any
 
 import httpx
 
-from emulator.providers.simulator import DEFAULT_SECRET, ProviderSimulator
+from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET, ProviderSimulator
+from firestore_outbox.messages.model import MediaPart, OutboxMessage
+from firestore_outbox.providers.credentials import WEBHOOK_SECRET, Credentials, FixedCredentials
+from firestore_outbox.providers.media import MediaHandle, MediaLink, NotUploaded, ReadyMedia, Upload
+from firestore_outbox.providers.outcome import Outcome
+from firestore_outbox.providers.protocol import Checked, MediaMode, WebhookEvent
+from firestore_outbox.providers.registry import Providers, ProviderSettings, Received, providers
 from tests.providers.support import LIMIT, NO_JITTER, WEBHOOK, Inbox
-from worker.domain.message import MediaPart, OutboxMessage
-from worker.domain.outcome import Outcome
-from worker.providers.credentials import WEBHOOK_SECRET, Credentials, FixedCredentials
-from worker.providers.media import MediaHandle, MediaLink, NotUploaded, ReadyMedia, Upload
-from worker.providers.protocol import Checked, MediaMode, WebhookEvent
-from worker.providers.registry import Providers, ProviderSettings, Received, providers
 
 
 class Links:

@@ -12,22 +12,22 @@ from typing import Any, Protocol, TypeVar
 
 import httpx
 
-from emulator import virtual_time
-from emulator.outgoing import Answered, HttpCall
-from emulator.providers.faults import parse_faults
-from emulator.providers.simulator import DEFAULT_SECRET, ProviderSimulator
-from worker.domain.message import OutboxMessage, Part, TextPart
-from worker.domain.outcome import Outcome
-from worker.providers.credentials import (
+from firestore_emulator import virtual_time
+from firestore_emulator.outgoing import Answered, HttpCall
+from firestore_outbox.local.simulators.faults import parse_faults
+from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET, ProviderSimulator
+from firestore_outbox.messages.model import OutboxMessage, Part, TextPart
+from firestore_outbox.providers.credentials import (
     WEBHOOK_SECRET,
     CredentialResolver,
     Credentials,
     CredentialsUnavailable,
     FixedCredentials,
 )
-from worker.providers.parts import PartJitter
-from worker.providers.protocol import WebhookEvent
-from worker.providers.registry import Providers, ProviderSettings, Received, providers
+from firestore_outbox.providers.outcome import Outcome
+from firestore_outbox.providers.parts import PartJitter
+from firestore_outbox.providers.protocol import WebhookEvent
+from firestore_outbox.providers.registry import Providers, ProviderSettings, Received, providers
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 LIMIT = timedelta(seconds=20)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.providers.body_signature import is_signed, only
+from firestore_outbox.providers.body_signature import is_signed, only
 
 BODY, SECRET = b'{"type": "message_api_read"}', "s3cret"
 

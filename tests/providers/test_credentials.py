@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.providers.support import LIMIT, OutOfReach, message
-from worker.domain.outcome import NotConnected
-from worker.providers.credentials import (
+from firestore_outbox.providers.credentials import (
     Credentials,
     CredentialsUnavailable,
     FileCredentials,
     FixedCredentials,
     credentials_from,
 )
-from worker.providers.registry import ProviderSettings, providers
+from firestore_outbox.providers.outcome import NotConnected
+from firestore_outbox.providers.registry import ProviderSettings, providers
+from tests.providers.support import LIMIT, OutOfReach, message
 
 ENTRIES = {"acme": {"token": "hunter2"}, "*": {"token": "for-all"}}
 

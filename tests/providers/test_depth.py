@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.providers.depth import DEEPEST, is_too_deep
+from firestore_outbox.providers.json_depth import DEEPEST, is_too_deep
 
 _trees = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(alphabet='[]{}"\\a'),

@@ -13,11 +13,10 @@ from typing import Any
 import httpx
 import pytest
 
-from emulator.providers.simulator import ProviderSimulator
-from tests.patience import PATIENCE_SECONDS
-from tests.providers.support import LIMIT, World, in_virtual_time, message, providers_at, text
-from worker.domain.message import OutboxMessage
-from worker.domain.outcome import (
+from firestore_outbox.local.simulators.simulator import ProviderSimulator
+from firestore_outbox.messages.model import OutboxMessage
+from firestore_outbox.providers.credentials import FixedCredentials
+from firestore_outbox.providers.outcome import (
     AuthFailed,
     ErrorCode,
     NotConnected,
@@ -29,9 +28,10 @@ from worker.domain.outcome import (
     Throttled,
     Unknown,
 )
-from worker.providers.credentials import FixedCredentials
-from worker.providers.registry import Providers, ProviderSettings, providers
-from worker.providers.simulated import CAPABILITIES
+from firestore_outbox.providers.registry import Providers, ProviderSettings, providers
+from firestore_outbox.providers.simulated.adapter import CAPABILITIES
+from tests.patience import PATIENCE_SECONDS
+from tests.providers.support import LIMIT, World, in_virtual_time, message, providers_at, text
 
 
 @dataclass

@@ -10,11 +10,10 @@ from random import Random
 
 import pytest
 
-from emulator import virtual_time
-from tests.providers.support import LIMIT, START, message, text
-from worker.domain.correlation import Correlation
-from worker.domain.message import MediaPart, TemplatePart
-from worker.domain.outcome import (
+from firestore_emulator import virtual_time
+from firestore_outbox.messages.correlation import Correlation
+from firestore_outbox.messages.model import MediaPart, TemplatePart
+from firestore_outbox.providers.outcome import (
     AuthFailed,
     Capability,
     ErrorCode,
@@ -28,8 +27,9 @@ from worker.domain.outcome import (
     Throttled,
     Unknown,
 )
-from worker.providers.parts import OnePart, PartJitter, PartSender
-from worker.providers.protocol import PartType, Profile
+from firestore_outbox.providers.parts import OnePart, PartJitter, PartSender
+from firestore_outbox.providers.protocol import PartType, Profile
+from tests.providers.support import LIMIT, START, message, text
 
 THREE = (text("one"), text("two"), text("three"))
 EVERYTHING: frozenset[PartType] = frozenset({"text", "media", "template"})

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.providers.phone import COUNTRY_CODES, LONGEST_CODE, PhoneNumber, international
+from firestore_outbox.providers.phone import COUNTRY_CODES, LONGEST_CODE, PhoneNumber, international
 
 
 @pytest.mark.parametrize(

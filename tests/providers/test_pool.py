@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import httpx
 import pytest
 
-from worker.providers.pool import ConnectionPool
+from firestore_outbox.providers.pool import ConnectionPool
 
 
 @dataclass

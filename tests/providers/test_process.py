@@ -16,17 +16,17 @@ from typing import Any
 import httpx
 import pytest
 
-from emulator.providers.record import Record
-from emulator.providers.simulator import ProviderSimulator
+from firestore_outbox.local.simulators.record import Record
+from firestore_outbox.local.simulators.simulator import ProviderSimulator
+from firestore_outbox.providers.outcome import Sent, Unknown
+from firestore_outbox.providers.registry import Received
 from tests.patience import PATIENCE_SECONDS
 from tests.providers.support import LIMIT, START, message, providers_at
-from worker.domain.outcome import Sent, Unknown
-from worker.providers.registry import Received
 
 
 async def launch(*arguments: str) -> Process:
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "emulator.providers", *arguments, stdout=PIPE, stderr=PIPE
+        sys.executable, "-m", "firestore_outbox.local.simulators", *arguments, stdout=PIPE, stderr=PIPE
     )
 
 

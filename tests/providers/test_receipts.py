@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from firestore_outbox.inbound.webhook import Answer
 from tests.providers.whole import Whole, whole
-from worker.inbound.webhook import Answer
 
 ORDERS = sorted(set(itertools.permutations(["sent", "delivered", "read"] * 2)))
 """All orders of the three, each of them coming twice: 90."""

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.domain.message import MediaPart, TemplatePart, TextPart
-from worker.providers.answers import LONGEST_DETAIL
-from worker.providers.redaction import BLANK, PIECE, SHORTEST, redacted, written_in
+from firestore_outbox.messages.model import MediaPart, TemplatePart, TextPart
+from firestore_outbox.providers.answers import LONGEST_DETAIL
+from firestore_outbox.providers.redaction import BLANK, PIECE, SHORTEST, redacted, written_in
 
 LONG = "Dear Asha, your appointment with Dr. Rao is on Friday at ten o'clock"
 

@@ -17,16 +17,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from firestore_outbox.providers import secret_manager as ours
+from firestore_outbox.providers.credentials import CredentialsUnavailable, LookupsExhausted, credentials_from
+from firestore_outbox.providers.lookups import LOOKUPS_PER_SECOND, MOST_LOOKUPS
+from firestore_outbox.providers.outcome import AuthFailed
+from firestore_outbox.providers.registry import ProviderSettings, Refused, providers
+from firestore_outbox.providers.secret_manager import SecretManagerCredentials, connect, secret_id
+from firestore_outbox.providers.store_secrets import FileKeeper, Kept, NotKept, keeper_from
 from tests.patience import PATIENCE_SECONDS
 from tests.providers.secret_manager import PROJECT, SecretManager, secret_manager
 from tests.providers.support import LIMIT, message
-from worker.domain.outcome import AuthFailed
-from worker.providers import secret_manager as ours
-from worker.providers.credentials import CredentialsUnavailable, LookupsExhausted, credentials_from
-from worker.providers.keeping import FileKeeper, Kept, NotKept, keeper_from
-from worker.providers.lookups import LOOKUPS_PER_SECOND, MOST_LOOKUPS
-from worker.providers.registry import ProviderSettings, Refused, providers
-from worker.providers.secret_manager import SecretManagerCredentials, connect, secret_id
 
 HUNTER = json.dumps({"token": "hunter2"})
 REPLACED = json.dumps({"token": "replaced"})

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.providers import webhooks as simulator_side
-from tests.providers.support import CREDENTIALS, START, OutOfReach
-from worker.providers.credentials import WEBHOOK_SECRET, FixedCredentials
-from worker.providers.registry import (
+from firestore_outbox.local.simulators import webhooks as simulator_side
+from firestore_outbox.providers.credentials import WEBHOOK_SECRET, FixedCredentials
+from firestore_outbox.providers.registry import (
     MAX_WEBHOOK_BYTES,
     Providers,
     ProviderSettings,
@@ -20,8 +19,9 @@ from worker.providers.registry import (
     TryLater,
     providers,
 )
-from worker.providers.signature import is_genuine, signed
-from worker.providers.simulated import SIGNATURE_HEADER
+from firestore_outbox.providers.signature import is_genuine, signed
+from firestore_outbox.providers.simulated.adapter import SIGNATURE_HEADER
+from tests.providers.support import CREDENTIALS, START, OutOfReach
 
 BODY = b'{"events": []}'
 SECRET = "s3cret"

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from emulator import virtual_time
-from emulator.providers.core import Answer, Cut, Hang, ProviderCore, Verdict
-from emulator.providers.faults import NO_FAULTS, Faults
-from emulator.providers.record import Record
+from firestore_emulator import virtual_time
+from firestore_outbox.local.simulators.core import Answer, Cut, Hang, ProviderCore, Verdict
+from firestore_outbox.local.simulators.faults import NO_FAULTS, Faults
+from firestore_outbox.local.simulators.record import Record
+from firestore_outbox.providers.outcome import Sent, Throttled
 from tests.providers.support import START, World, in_virtual_time, message
-from worker.domain.outcome import Sent, Throttled
 
 CONTRACT = {
     "latencyMs": 20,

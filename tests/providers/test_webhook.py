@@ -12,17 +12,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator import virtual_time
-from emulator.providers.faults import Faults
-from emulator.providers.receipts import plan_receipts
-from emulator.providers.webhooks import TRIES, BadTemplate
+from firestore_emulator import virtual_time
+from firestore_outbox.local.simulators.faults import Faults
+from firestore_outbox.local.simulators.receipts import plan_receipts
+from firestore_outbox.local.simulators.webhooks import TRIES, BadTemplate
+from firestore_outbox.messages.correlation import Correlation
+from firestore_outbox.messages.model import MediaPart, MessageStatus
+from firestore_outbox.providers.event_envelope import MAX_EVENTS, events_in
+from firestore_outbox.providers.outcome import ErrorCode, Sent, Unknown
+from firestore_outbox.providers.protocol import (
+    InboundMessage,
+    PartReceipt,
+    SessionChanged,
+    Unrecognised,
+    WebhookEvent,
+)
+from firestore_outbox.receipts.rules import Advance, Arrived, Bounced, Progress, ShownMessage, apply
 from tests.providers.support import START, World, in_virtual_time, message, text
-from worker.domain.correlation import Correlation
-from worker.domain.message import MediaPart, MessageStatus
-from worker.domain.outcome import ErrorCode, Sent, Unknown
-from worker.domain.receipt import Advance, Arrived, Bounced, Progress, ShownMessage, apply
-from worker.providers.event_envelope import MAX_EVENTS, events_in
-from worker.providers.protocol import InboundMessage, PartReceipt, SessionChanged, Unrecognised, WebhookEvent
 
 
 def receipts(events: list[WebhookEvent]) -> list[PartReceipt]:

@@ -14,21 +14,21 @@ from google.cloud.firestore import AsyncClient
 from google.cloud.firestore_v1.services.firestore import FirestoreAsyncClient
 from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrpcAsyncIOTransport
 
-from emulator.firestore.emulator import FirestoreEmulator
-from emulator.providers.api import WebhookForm
-from emulator.providers.app import FORMS
-from emulator.providers.simulator import DEFAULT_SECRET
-from emulator.rpc.inprocess import InProcessChannel
+from firestore_emulator.emulator import FirestoreEmulator
+from firestore_emulator.rpc.inprocess import InProcessChannel
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.writes import upsert
+from firestore_outbox.inbound.webhook import Answer
+from firestore_outbox.lane.ref import LaneRef
+from firestore_outbox.local.simulators.api import WebhookForm
+from firestore_outbox.local.simulators.app import FORMS
+from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET
+from firestore_outbox.messages.enqueue import Enqueued, NewMessage
+from firestore_outbox.messages.model import thread_id_of
+from firestore_outbox.settings import Settings
+from firestore_outbox.wiring import System, assemble
 from tests.providers.linked import Link, linked
 from tests.service.support import RecordedTasks
-from worker.domain.message import thread_id_of
-from worker.inbound.webhook import Answer
-from worker.outbox.enqueue import Enqueued, NewMessage
-from worker.settings import Settings
-from worker.store import paths
-from worker.store.lanes import LaneRef
-from worker.store.writes import upsert
-from worker.wiring import System, assemble
 
 ACCOUNT = "acme"
 

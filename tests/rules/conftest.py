@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from pytest_asyncio import is_async_test
 
-from emulator.firestore.emulator import FirestoreEmulator
+from firestore_emulator.emulator import FirestoreEmulator
 from tests.conformance.backends import Place
 from tests.patience import PATIENCE_SECONDS
 from tests.rules.differential import Side

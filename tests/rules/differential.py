@@ -18,9 +18,9 @@ from typing import Any
 
 import httpx
 
-from emulator.firestore.rules import ast
-from emulator.firestore.rules.check import steps
-from emulator.firestore.rules.ruleset import compile_rules
+from firestore_emulator.rules import ast
+from firestore_emulator.rules.check import steps
+from firestore_emulator.rules.ruleset import compile_rules
 from tests.rules.random_rules import UIDS, Conditions, Data, document, listing, wire
 
 UNANSWERED = 599

@@ -14,7 +14,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from emulator.pytest_plugin import unsigned_token
+from firestore_emulator.pytest_plugin import unsigned_token
 from tests.conformance.backends import Place
 from tests.patience import PATIENCE_SECONDS
 

@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from emulator.firestore.rules import Issue, RulesRejected, compile_rules
+from firestore_emulator.rules import Issue, RulesRejected, compile_rules
 from tests.rules.differential import Side, Tally, compare_file
 from tests.rules.guarded import RULES
 from tests.rules.random_rules import Conditions

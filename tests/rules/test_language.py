@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 from google.protobuf import json_format
 
-from emulator.firestore.engine import Engine
-from emulator.firestore.guard import Guard
-from emulator.firestore.names import parse_parent
-from emulator.firestore.protos import StructuredQuery, Write
-from emulator.firestore.rules import Allowed, Question, RulesRejected, compile_rules, decide
-from emulator.firestore.rules.values import LatLng, Timestamp, Value
-from emulator.firestore.rules.values import Path as RulesPath
-from emulator.firestore.writes import check_write
-from emulator.pytest_plugin import unsigned_token
-from emulator.rpc.errors import RpcError
-from emulator.rpc.service import Call
+from firestore_emulator.documents.names import parse_parent
+from firestore_emulator.documents.protos import StructuredQuery, Write
+from firestore_emulator.documents.writes import check_write
+from firestore_emulator.pytest_plugin import unsigned_token
+from firestore_emulator.rpc.errors import RpcError
+from firestore_emulator.rpc.service import Call
+from firestore_emulator.rules import Allowed, Question, RulesRejected, compile_rules, decide
+from firestore_emulator.rules.guard import Guard
+from firestore_emulator.rules.values import LatLng, Timestamp, Value
+from firestore_emulator.rules.values import Path as RulesPath
+from firestore_emulator.storage.engine import Engine
 
 HERE = Path(__file__).parent
 VERDICTS: dict[str, str] = json.loads((HERE / "verdicts.json").read_text(encoding="utf-8"))

@@ -7,15 +7,15 @@ from google.api_core.exceptions import PermissionDenied
 from google.cloud.firestore import SERVER_TIMESTAMP
 from google.cloud.firestore_v1.base_query import FieldFilter
 
+from firestore_outbox.firestore.writes import SERVER_TIME
+from firestore_outbox.messages.enqueue import NewMessage, batch
+from firestore_outbox.messages.model import OutboxMessage
+from firestore_outbox.messages.validation import parse_message
 from tests.rules import changing, parts_of_messages, reading, sending, threads
 from tests.rules.actions import Case, in_message, send
 from tests.rules.guarded import GuardedProject
 from tests.rules.people import AGENT
 from tests.rules.scene import NEW_CONTACT, TEXT, Draft
-from worker.domain.message import OutboxMessage
-from worker.domain.validation import parse_message
-from worker.outbox.enqueue import NewMessage, batch
-from worker.store.writes import SERVER_TIME
 
 CASES = [*reading.CASES, *sending.CASES, *parts_of_messages.CASES, *threads.CASES, *changing.CASES]
 

@@ -11,11 +11,11 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from emulator.firestore.emulator import FirestoreEmulator
-from emulator.firestore.engine import Engine
-from emulator.firestore.guard import Guard, RulesFileError
-from emulator.firestore.rules_file import RulesFile
-from emulator.pytest_plugin import unsigned_token
+from firestore_emulator.emulator import FirestoreEmulator
+from firestore_emulator.pytest_plugin import unsigned_token
+from firestore_emulator.rules.file import RulesFile
+from firestore_emulator.rules.guard import Guard, RulesFileError
+from firestore_emulator.storage.engine import Engine
 from tests.patience import PATIENCE_SECONDS
 
 ROOT = "/v1/projects/p/databases/(default)/documents"

@@ -6,10 +6,10 @@ from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any
 
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.writes import create
+from firestore_outbox.lane.ref import reminder_lane
 from tests.core.support import Calm
-from worker.runs.fire import lane_of
-from worker.store import paths
-from worker.store.writes import create
 
 ENDED = {"success", "partial", "failed", "cancelled"}
 
@@ -28,7 +28,7 @@ async def remind(calm: Calm, reminder_id: str = "rem", *, targets: int = 10, **f
         **fields,
     }
     await calm.write(create(paths.reminder(reminder_id), document))
-    await calm.world.client.system.waker.wake(lane_of(reminder_id))
+    await calm.world.client.system.waker.wake(reminder_lane(reminder_id))
 
 
 def runs(calm: Calm) -> dict[str, dict[str, Any]]:

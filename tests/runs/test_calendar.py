@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from worker.domain.reminder import Calendar, Cron, Once, Recurrence
-from worker.runs.calendar import InvalidSchedule, calendar_of
+from firestore_outbox.reminders.calendar import InvalidSchedule, calendar_of
+from firestore_outbox.reminders.reminder import Calendar, Cron, Once, Recurrence
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 

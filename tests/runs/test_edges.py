@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from emulator.providers.faults import Faults
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.writes import SERVER_TIME, WriteOp, update
+from firestore_outbox.lane.ref import reminder_lane
+from firestore_outbox.local.simulators.faults import Faults
+from firestore_outbox.messages.model import OutboxStatus
+from firestore_outbox.messages.store import MessageStore
+from firestore_outbox.reminders.control import NotTaken, Taken
+from firestore_outbox.reminders.expand import Expand, in_the_queue
+from firestore_outbox.reminders.reminder import ReminderStatus
+from firestore_outbox.reminders.run import Command, run_id_of
+from firestore_outbox.reminders.store import StoredRun
 from tests.core.support import START, Calm, simulate
 from tests.runs.support import call_times, only_run, remind, runs, targets_called, until_ended
-from worker.domain.message import OutboxStatus
-from worker.domain.reminder import ReminderStatus
-from worker.domain.run import Command, run_id_of
-from worker.runs.control import NotTaken, Taken
-from worker.runs.expand import Expand, in_the_queue
-from worker.runs.fire import lane_of
-from worker.store import paths
-from worker.store.messages import MessageStore
-from worker.store.runs import StoredRun
-from worker.store.writes import SERVER_TIME, WriteOp, update
 
 RUN = run_id_of("rem", START)
 NOBODY_KNOWS = Faults(lostResponseRate=1.0, receiptLossRate=1.0)
@@ -191,7 +191,7 @@ def test_a_missed_run_that_is_made_up_for_waits_for_its_window() -> None:
         await remind(calm, targets=3, schedule=schedule, window=window, missed="runOnce", status="paused")
         await asyncio.sleep(14 * 3600)  # to 2 in the night
         await calm.world.client.system.runs.set_reminder_status("rem", ReminderStatus.ACTIVE)
-        await calm.world.client.system.waker.wake(lane_of("rem"))
+        await calm.world.client.system.waker.wake(reminder_lane("rem"))
         await until_ended(calm, within=timedelta(hours=12))
         assert min(call_times(calm)) >= START + timedelta(hours=22), "at 10 in the morning"
         assert only_run(calm)["counts"]["sent"] == 3

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from emulator.providers.faults import Faults
+from firestore_outbox.lane.ref import reminder_lane
+from firestore_outbox.local.simulators.faults import Faults
+from firestore_outbox.media.storage import FileRef, media_id_of
 from tests.core.support import Calm, Meter
 from tests.core.support import simulate as calmly
 from tests.core.test_pace import most_in
 from tests.media.support import START, Shop, part, simulate
 from tests.runs.support import call_times, only_run, remind, runs, targets_called, until_ended
-from worker.media.shelf import FileRef, media_id_of
-from worker.runs.fire import lane_of
 
 GROUPS = 1_000
 PER_MINUTE = 40
@@ -125,7 +125,7 @@ def test_making_the_documents_costs_as_much_a_target_for_ten_thousand_as_for_one
             named = [{"id": f"t{n}", "to": f"{n}@g.us"} for n in range(targets)]
             await system.runs.add_reminder("rem", REMINDER, [named[n : n + 1_000] for n in range(0, targets, 1_000)])
             meter = Kinds(calm)
-            await system.waker.wake(lane_of("rem"))
+            await system.waker.wake(reminder_lane("rem"))
             await calm.until(lambda: any(run["expanded"] for run in runs(calm).values()))
             assert calm.statuses() == {"queued": targets}
             return (meter.reads + meter.writes) / targets, meter.largest

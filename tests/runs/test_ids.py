@@ -7,15 +7,16 @@ from datetime import timedelta
 
 import pytest
 
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.writes import WriteOp
+from firestore_outbox.lane.ref import run_lane
+from firestore_outbox.reminders.control import Taken
+from firestore_outbox.reminders.expand import MOST_DERIVED
+from firestore_outbox.reminders.fire import new_run
+from firestore_outbox.reminders.run import Run, request_id_of, run_id_of
+from firestore_outbox.reminders.store import RunStore, StoredReminder
 from tests.core.support import START, Calm, simulate
 from tests.runs.support import only_run, remind, runs, targets_called, until_ended
-from worker.domain.run import Run, request_id_of, run_id_of
-from worker.runs.control import Taken
-from worker.runs.expand import MOST_DERIVED
-from worker.runs.fire import lane_of_run, new_run
-from worker.store import paths
-from worker.store.runs import RunStore, StoredReminder
-from worker.store.writes import WriteOp
 
 EVIL, MINE = "evil", "shop"
 SEED = "0123456789abcdef" * 2
@@ -37,7 +38,7 @@ async def coming(calm: Calm, targets: int = 10, seed: str | None = SEED) -> Run:
 
 async def start(calm: Calm, run: Run) -> None:
     assert await RunStore(calm.gateway).create(run)
-    await calm.world.client.system.waker.wake(lane_of_run(run.run_id))
+    await calm.world.client.system.waker.wake(run_lane(run.run_id))
 
 
 def documents(calm: Calm) -> dict[str, dict[str, object]]:

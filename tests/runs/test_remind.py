@@ -10,13 +10,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.writes import create, update
+from firestore_outbox.reminders.add import Added, Changed, Differs, NotChanged
+from firestore_outbox.reminders.check import CHUNK, INLINE, MAX_TARGETS, Faulty, Judged, NewReminder, judge
+from firestore_outbox.reminders.reminder import ReminderStatus
 from tests.core.support import START, Calm, simulate
 from tests.runs.support import only_run, runs, targets_called, until_ended
-from worker.domain.reminder import ReminderStatus
-from worker.runs.judging import CHUNK, INLINE, MAX_TARGETS, Faulty, Judged, NewReminder, judge
-from worker.runs.remind import Added, Changed, Differs, NotChanged
-from worker.store import paths
-from worker.store.writes import create, update
 
 TEXT = {"type": "text", "text": "The market opens at nine."}
 

@@ -9,7 +9,12 @@ from typing import Any
 
 import pytest
 
-from emulator.providers.faults import Faults
+from firestore_outbox.firestore import paths
+from firestore_outbox.lane.ref import reminder_lane
+from firestore_outbox.local.simulators.faults import Faults
+from firestore_outbox.reminders.control import NotTaken, Taken
+from firestore_outbox.reminders.reminder import ReminderStatus
+from firestore_outbox.reminders.run import Command, run_id_of
 from tests.core.support import START, Calm, simulate
 from tests.core.test_pace import most_in
 from tests.runs.support import (
@@ -21,11 +26,6 @@ from tests.runs.support import (
     targets_called,
     until_ended,
 )
-from worker.domain.reminder import ReminderStatus
-from worker.domain.run import Command, run_id_of
-from worker.runs.control import NotTaken, Taken
-from worker.runs.fire import lane_of
-from worker.store import paths
 
 _ACTIVE = ReminderStatus.ACTIVE
 _LOST = Faults(lostResponseRate=1.0)
@@ -72,7 +72,7 @@ def test_a_fire_that_comes_twice_makes_one_run() -> None:
         await calm.account()
         await remind(calm, targets=3)
         for _ in range(5):
-            await calm.world.client.system.waker.wake(lane_of("rem"))
+            await calm.world.client.system.waker.wake(reminder_lane("rem"))
         await until_ended(calm)
         assert list(runs(calm)) == [run_id_of("rem", START)]
         assert calm.document("reminders/rem")["status"] == "ended"
@@ -96,7 +96,7 @@ def test_targets_may_stand_in_documents_of_their_own_and_one_listed_twice_is_sen
             },
             [targets[:400], targets[300:]],
         )
-        await calm.world.client.system.waker.wake(lane_of("rem"))
+        await calm.world.client.system.waker.wake(reminder_lane("rem"))
         await until_ended(calm)
         assert len(targets_called(calm)) == 700
         assert set(targets_called(calm).values()) == {1}
@@ -337,7 +337,7 @@ def test_what_was_missed_while_nothing_ran_is_skipped_or_run_once(missed: str, e
         await remind(calm, targets=1, status="paused", missed=missed, schedule={"type": "cron", "cron": "0 * * * *"})
         await asyncio.sleep(5.5 * 3600)
         await calm.world.client.system.runs.set_reminder_status("rem", _ACTIVE)
-        await calm.world.client.system.waker.wake(lane_of("rem"))
+        await calm.world.client.system.waker.wake(reminder_lane("rem"))
         await asyncio.sleep(3600)
         return sorted(run["fireAt"] for run in runs(calm).values())
 

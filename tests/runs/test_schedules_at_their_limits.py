@@ -10,8 +10,10 @@ from zoneinfo import ZoneInfo
 import pytest
 from dateutil.rrule import rrulestr
 
-from worker.domain.message import TextPart
-from worker.domain.reminder import (
+from firestore_outbox.accounts.window import Window
+from firestore_outbox.messages.model import TextPart
+from firestore_outbox.reminders.calendar import InvalidSchedule, calendar_of
+from firestore_outbox.reminders.reminder import (
     Cron,
     Fire,
     Missed,
@@ -25,9 +27,7 @@ from worker.domain.reminder import (
     SleepUntil,
     due,
 )
-from worker.domain.run import OnWindowEnd
-from worker.domain.window import Window
-from worker.runs.calendar import InvalidSchedule, calendar_of
+from firestore_outbox.reminders.run import OnWindowEnd
 
 BERLIN = ZoneInfo("Europe/Berlin")
 START = datetime(2024, 2, 29, 8, 30, tzinfo=UTC)

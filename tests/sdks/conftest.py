@@ -13,7 +13,7 @@ from google.cloud import firestore
 from grpc import aio
 from pytest_asyncio import is_async_test
 
-from emulator.official import HOST_VARIABLE
+from firestore_emulator.official import HOST_VARIABLE
 from tests.conformance.backends import Backend, Place
 from tests.emulator.process import emulator_process
 

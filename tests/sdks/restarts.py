@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from emulator.processes import free_port
+from firestore_emulator.processes import free_port
 from tests.emulator.process import EmulatorProcess, emulator_process
 
 

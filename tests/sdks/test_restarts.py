@@ -13,7 +13,7 @@ import pytest_asyncio
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import firestore
 
-from emulator.official import HOST_VARIABLE
+from firestore_emulator.official import HOST_VARIABLE
 from tests.client import node
 from tests.client.node import Results, names_in
 from tests.sdks.restarts import Mortal, mortal_emulator, obeying

@@ -22,20 +22,20 @@ from google.cloud.firestore_v1.services.firestore import FirestoreAsyncClient
 from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrpcAsyncIOTransport
 from grpc import aio
 
-from emulator.firestore.emulator import FirestoreEmulator
-from emulator.providers.simulator import ProviderSimulator
-from emulator.rpc.inprocess import Carry, InProcessChannel
-from emulator.rpc.service import Message
-from worker.app import app
-from worker.auth import CallerCheck
-from worker.outbox.enqueue import NewMessage, batch
-from worker.providers.credentials import FixedCredentials
-from worker.providers.registry import ProviderSettings, providers
-from worker.settings import Settings
-from worker.store import paths
-from worker.store.gateway import Conflict
-from worker.store.writes import upsert
-from worker.wiring import System, assemble
+from firestore_emulator.emulator import FirestoreEmulator
+from firestore_emulator.rpc.inprocess import Carry, InProcessChannel
+from firestore_emulator.rpc.service import Message
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.gateway import Conflict
+from firestore_outbox.firestore.writes import upsert
+from firestore_outbox.local.simulators.simulator import ProviderSimulator
+from firestore_outbox.messages.enqueue import NewMessage, batch
+from firestore_outbox.providers.credentials import FixedCredentials
+from firestore_outbox.providers.registry import ProviderSettings, providers
+from firestore_outbox.settings import Settings
+from firestore_outbox.web.app import app
+from firestore_outbox.web.auth import CallerCheck
+from firestore_outbox.wiring import System, assemble
 
 AUDIENCE = "https://worker.example"
 ACCOUNT = "tasks@example.iam.gserviceaccount.com"

@@ -11,26 +11,26 @@ from typing import Any
 
 import pytest
 
+from firestore_outbox.errors import TasksUnavailable
+from firestore_outbox.lane.ref import outbox_lane
+from firestore_outbox.lane.state import Lane, acquire, wake
 from tests.patience import PATIENCE_SECONDS
 from tests.service import support
 from tests.service.support import Certificates, Service, now
-from worker.domain.lane import Lane, acquire, wake
-from worker.errors import TasksUnavailable
-from worker.outbox.trigger import lane_of
 
 LANE = {"kind": "outbox", "key": "shop"}
 
 
 async def woken(service: Service, account_id: str = "shop") -> None:
     """The lane is ready, as after an event."""
-    await service.system.waker.wake(lane_of(account_id))
+    await service.system.waker.wake(outbox_lane(account_id))
 
 
 async def held_by_another(service: Service) -> Lane:
     """Somebody took the lane, and says nothing any more."""
-    stored = await service.system.lanes.read(lane_of("shop"))
+    stored = await service.system.lanes.read(outbox_lane("shop"))
     taken = acquire(wake(stored.lane, now()).lane, "another-worker", now(), timedelta(seconds=60))  # type: ignore[union-attr]
-    assert await service.system.lanes.write(lane_of("shop"), taken.lane, stored)  # type: ignore[union-attr]
+    assert await service.system.lanes.write(outbox_lane("shop"), taken.lane, stored)  # type: ignore[union-attr]
     return taken.lane  # type: ignore[union-attr]
 
 
@@ -86,7 +86,7 @@ async def test_while_cloud_tasks_is_down_a_sweep_answers_so_and_the_next_one_doe
     answer = await service.post("/tasks/sweep")
     assert (answer.status_code, "accounts" in answer.json()["error"]) == (503, True)
     service.tasks.failure = None
-    lane = lane_of("shop")
+    lane = outbox_lane("shop")
     stored = await service.system.lanes.read(lane)  # woken, and no task was made for it
     assert stored.lane.ready_at is not None
     late = replace(stored.lane, ready_at=now() - timedelta(minutes=1), due_at=now() - timedelta(minutes=1))
@@ -238,9 +238,9 @@ async def test_a_lane_lost_to_another_worker_is_counted(service: Service) -> Non
     async with asyncio.timeout(PATIENCE_SECONDS):
         while not service.called:  # noqa: ASYNC110 - the provider tells nobody that it was called
             await asyncio.sleep(0.01)
-    stored = await service.system.lanes.read(lane_of("shop"))
+    stored = await service.system.lanes.read(outbox_lane("shop"))
     taken = replace(stored.lane, owner="another-worker", fence=stored.lane.fence + 1)
-    assert await service.system.lanes.write(lane_of("shop"), taken, stored) is not None
+    assert await service.system.lanes.write(outbox_lane("shop"), taken, stored) is not None
     assert (await running).status_code == 200
     after = await metrics_of(service)
     assert after.get("outbox_leases_lost_total", 0) - before.get("outbox_leases_lost_total", 0) == 1

@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from firestore_outbox.web.bodies import Bodies, NotRead
 from tests.patience import PATIENCE_SECONDS
 from tests.service.sockets import Connection, connected
-from worker.bodies import Bodies, NotRead
 
 MOST = 100_000
 IN_ALL = 150_000

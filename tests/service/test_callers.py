@@ -10,8 +10,8 @@ import httpx
 import jwt
 import pytest
 
+from firestore_outbox.web.auth import Allowed, CallerCheck, Unauthenticated
 from tests.service.support import ACCOUNT, AUDIENCE, AdjustableClock, Certificates, Service, now, token
-from worker.auth import Allowed, CallerCheck, Unauthenticated
 
 ENDPOINTS = ("/tasks/lane", "/tasks/sweep")
 

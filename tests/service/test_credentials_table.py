@@ -22,21 +22,21 @@ from functions_framework import _function_registry
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-import functions.main
-from emulator.providers.webhooks import SIGNATURE_HEADER, signed
-from emulator.rpc.inprocess import Carry
-from emulator.rpc.service import Message
+import firestore_outbox.web.functions
+from firestore_emulator.rpc.inprocess import Carry
+from firestore_emulator.rpc.service import Message
+from firestore_outbox.accounts.window import Window
+from firestore_outbox.firestore.writes import upsert
+from firestore_outbox.lane.ref import outbox_lane
+from firestore_outbox.local.simulators.webhooks import SIGNATURE_HEADER, signed
+from firestore_outbox.messages.model import TextPart
+from firestore_outbox.reminders.run import OnWindowEnd, Run
+from firestore_outbox.web.auth import CallerCheck
 from tests.functions import firebase
 from tests.functions.conftest import google as google
 from tests.functions.firebase import Google
 from tests.service import support
 from tests.service.support import ACCOUNT, AUDIENCE, SECRET, Service, now, token
-from worker.auth import CallerCheck
-from worker.domain.message import TextPart
-from worker.domain.run import OnWindowEnd, Run
-from worker.domain.window import Window
-from worker.outbox.trigger import lane_of
-from worker.store.writes import upsert
 
 OPEN_TO_EVERYBODY = {"/healthz", "/metrics"}
 """The platform calls them, and they tell nothing of anybody."""
@@ -171,13 +171,13 @@ async def world(google: Google, served: support.Certificates, monkeypatch: pytes
         ready: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         ready.set_result(service.system)
         callers = CallerCheck(audience=AUDIENCE, email=ACCOUNT, clock=now, certs_url=served.url)
-        monkeypatch.setattr(functions.main, "_ready", ready)
-        monkeypatch.setattr(functions.main, "_callers", lambda: callers)
-        functions.main._users.cache_clear()
+        monkeypatch.setattr(firestore_outbox.web.functions, "_ready", ready)
+        monkeypatch.setattr(firestore_outbox.web.functions, "_callers", lambda: callers)
+        firestore_outbox.web.functions._users.cache_clear()
         await service.account()
         await service.system.gateway.commit([upsert("accounts/shop/members/ann", {"role": "owner"})])
         await service.send("due-long-ago", at=now() - timedelta(minutes=5))  # something for a task or a sweep to do
-        await service.system.waker.wake(lane_of("shop"))
+        await service.system.waker.wake(outbox_lane("shop"))
         await service.system.runs.create(RUN)
         service.tasks.asked.clear()
         yield service
@@ -194,11 +194,13 @@ def worker_endpoints(service: Service) -> list[str]:
 
 def http_functions() -> set[str]:
     """What functions-framework would serve of the functions' module."""
-    return {name for name in _function_registry.REGISTRY_MAP if hasattr(functions.main, name)}
+    return {name for name in _function_registry.REGISTRY_MAP if hasattr(firestore_outbox.web.functions, name)}
 
 
 async def call_function(name: str, way: Way, credential: str) -> int:
-    app = functions_framework.aio.create_asgi_app_from_module(name, "main.py", None, functions.main, None)
+    app = functions_framework.aio.create_asgi_app_from_module(
+        name, "main.py", None, firestore_outbox.web.functions, None
+    )
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://functions") as client:
         return (await client.post(way.path, content=way.body, headers=way.headers[credential]())).status_code
 

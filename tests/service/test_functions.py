@@ -14,12 +14,12 @@ import httpx
 import pytest
 from google.events.cloud import firestore as firestore_events
 
-import functions.main
-from emulator.providers.webhooks import SIGNATURE_HEADER, signed
+import firestore_outbox.web.functions
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.queries import Find
+from firestore_outbox.local.simulators.webhooks import SIGNATURE_HEADER, signed
+from firestore_outbox.providers.registry import MAX_WEBHOOK_BYTES
 from tests.service.support import SECRET, Service, now
-from worker.providers.registry import MAX_WEBHOOK_BYTES
-from worker.store import paths
-from worker.store.find import Find
 
 EVENT = {
     "ce-id": "1",
@@ -36,14 +36,16 @@ async def instance(service: Service, monkeypatch: pytest.MonkeyPatch) -> Service
     """An instance of the functions that has built its system already."""
     ready: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     ready.set_result(service.system)
-    monkeypatch.setattr(functions.main, "_ready", ready)
+    monkeypatch.setattr(firestore_outbox.web.functions, "_ready", ready)
     await service.account()
     return service
 
 
 async def call(target: str, path: str, **request: Any) -> httpx.Response:
     """Through functions-framework, as in production."""
-    app = functions_framework.aio.create_asgi_app_from_module(target, "main.py", None, functions.main, None)
+    app = functions_framework.aio.create_asgi_app_from_module(
+        target, "main.py", None, firestore_outbox.web.functions, None
+    )
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://functions") as client:
         return await client.request(request.pop("method", "POST"), path, **request)
 

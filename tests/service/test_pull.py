@@ -9,14 +9,14 @@ from datetime import timedelta
 
 import pytest
 
+from firestore_outbox.errors import StoreUnavailable
+from firestore_outbox.lane.ref import LaneRef, outbox_lane
+from firestore_outbox.lane.state import Acquired, Lane, acquire
+from firestore_outbox.lane.store import StoredLane
+from firestore_outbox.web.serve import pull
 from tests.patience import PATIENCE_SECONDS
 from tests.service import support
 from tests.service.support import Certificates, Service, now
-from worker.domain.lane import Acquired, Lane, acquire
-from worker.errors import StoreUnavailable
-from worker.outbox.trigger import lane_of
-from worker.serve import pull
-from worker.store.lanes import LaneRef, StoredLane
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ async def test_a_lane_that_becomes_ready_is_run(service: Service) -> None:
     async with pulling(service):
         for n in range(5):
             await queued(service, f"shop-{n}", f"request-{n}")
-            await service.system.waker.wake(lane_of(f"shop-{n}"))
+            await service.system.waker.wake(outbox_lane(f"shop-{n}"))
             await until(lambda n=n: f"request-{n}" in service.called)  # type: ignore[misc]  # a default binds it
     assert [await service.status(f"request-{n}") for n in range(5)] == ["sent"] * 5
 
@@ -61,7 +61,7 @@ async def test_lanes_that_are_ready_already_are_run_first_come_first_served(serv
     order = ["c", "a", "d", "b"]
     for name in order:
         await queued(service, name, f"request-{name}")
-        await service.system.waker.wake(lane_of(name))
+        await service.system.waker.wake(outbox_lane(name))
     async with pulling(service):
         await until(lambda: len(service.called) == len(order))
     assert service.called == [f"request-{name}" for name in order]
@@ -72,7 +72,7 @@ async def test_a_lane_is_run_again_for_each_wake_however_close_they_are(service:
     async with pulling(service):
         for n in range(30):
             await service.send(f"request-{n:02}")
-            await service.system.waker.wake(lane_of("shop"))
+            await service.system.waker.wake(outbox_lane("shop"))
         await until(lambda: len(service.called) == 30)
     assert service.called == [f"request-{n:02}" for n in range(30)], "in order, and each once"
 
@@ -93,7 +93,7 @@ async def test_a_lane_that_another_worker_got_first_and_died_with_is_taken_over_
         return await as_stored(ref)
 
     await queued(service, "shop", "request-1")
-    await service.system.waker.wake(lane_of("shop"))
+    await service.system.waker.wake(outbox_lane("shop"))
     monkeypatch.setattr(lanes, "read", read_too_late)
     async with pulling(service):
         await until(lambda: service.called == ["request-1"])
@@ -107,7 +107,7 @@ async def test_a_lane_that_is_due_later_is_run_when_its_time_comes(service: Serv
     due = now() + timedelta(seconds=6)
     await service.send("request-later", at=due)
     async with pulling(service):
-        await service.system.waker.wake(lane_of("shop"))
+        await service.system.waker.wake(outbox_lane("shop"))
         await until(lambda: service.called == ["request-now", "request-later"])
     assert now() >= due
 
@@ -116,14 +116,14 @@ async def test_it_stops_when_what_is_in_flight_has_been_completed(service: Servi
     service.provider.core.faults = service.provider.core.faults.model_copy(update={"latencyMs": 300})
     await queued(service, "shop", "request-1")
     async with pulling(service) as task:
-        await service.system.waker.wake(lane_of("shop"))
+        await service.system.waker.wake(outbox_lane("shop"))
         await until(lambda: service.called == ["request-1"])
         assert await service.status("request-1") == "sending"
         service.stop.set()
         async with asyncio.timeout(PATIENCE_SECONDS):
             await task
         assert await service.status("request-1") == "sent"
-    assert (await service.system.lanes.read(lane_of("shop"))).lane.owner is None
+    assert (await service.system.lanes.read(outbox_lane("shop"))).lane.owner is None
 
 
 async def test_it_listens_again_when_the_listener_broke(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +141,7 @@ async def test_it_listens_again_when_the_listener_broke(service: Service, monkey
     async with pulling(service) as task:
         await broken.wait()
         await service.send("request-1")
-        await service.system.waker.wake(lane_of("shop"))
+        await service.system.waker.wake(outbox_lane("shop"))
         await until(lambda: service.called == ["request-1"])
         assert not task.done()
 

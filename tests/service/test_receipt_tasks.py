@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from firestore_outbox.firestore import paths
+from firestore_outbox.lane.ref import outbox_lane
 from tests.service.support import Service, now, token
-from worker.outbox.trigger import lane_of
-from worker.store import paths
 
 PATH = "/tasks/receipt"
 
@@ -25,7 +25,7 @@ def read(**changes: Any) -> dict[str, Any]:
 async def sent(service: Service) -> None:
     await service.account()
     await service.send("request-1")
-    await service.system.waker.wake(lane_of("shop"))
+    await service.system.waker.wake(outbox_lane("shop"))
     assert (await service.post("/tasks/lane", {"kind": "outbox", "key": "shop"})).status_code == 200
     service.tasks.asked.clear()
 

@@ -6,10 +6,10 @@ import asyncio
 import re
 from datetime import timedelta
 
+from firestore_outbox import metrics
+from firestore_outbox.sessions.requests import Hot
+from firestore_outbox.sessions.states import Rules
 from tests.sessions.world import World, simulate
-from worker import metrics
-from worker.domain.hotset import Rules
-from worker.domain.session_wants import Hot
 
 NO_STICKY = Rules(sticky_budget=timedelta(0))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
+from firestore_outbox.sessions.states import Rules
 from tests.sessions.world import World, simulate
-from worker.domain.hotset import Rules
 
 NO_STICKY = Rules(sticky_budget=timedelta(0))
 

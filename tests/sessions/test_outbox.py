@@ -16,28 +16,27 @@ from google.cloud.firestore import AsyncClient
 from google.cloud.firestore_v1.services.firestore import FirestoreAsyncClient
 from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrpcAsyncIOTransport
 
-from emulator import virtual_time
-from emulator.firestore.emulator import FirestoreEmulator
-from emulator.outgoing import Answered, HttpCall
-from emulator.providers.faults import parse_faults
-from emulator.providers.simulator import DEFAULT_SECRET, ProviderSimulator
-from emulator.rpc.inprocess import InProcessChannel
-from emulator.tasks.emulator import TasksEmulator
+from firestore_emulator import virtual_time
+from firestore_emulator.emulator import FirestoreEmulator
+from firestore_emulator.outgoing import Answered, HttpCall
+from firestore_emulator.rpc.inprocess import InProcessChannel
+from firestore_emulator.tasks.emulator import TasksEmulator
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.writes import create
+from firestore_outbox.lane.engine import NotHeld
+from firestore_outbox.lane.ref import LaneRef, outbox_lane
+from firestore_outbox.lane.tasks import CloudTasks
+from firestore_outbox.local.simulators.faults import parse_faults
+from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET, ProviderSimulator
+from firestore_outbox.messages.enqueue import NewMessage, batch
+from firestore_outbox.operations.why import Cause
+from firestore_outbox.providers.credentials import WEBHOOK_SECRET, FixedCredentials
+from firestore_outbox.providers.registry import ProviderSettings, providers
+from firestore_outbox.receipts.late import RECEIPT_TASK, parse_batch
+from firestore_outbox.sessions.store import SessionStore
+from firestore_outbox.settings import Settings
+from firestore_outbox.wiring import System, assemble
 from tests.sessions.world import START, _NoTokens
-from worker.domain.why import Cause
-from worker.lane.engine import NotHeld
-from worker.outbox.enqueue import NewMessage, batch
-from worker.outbox.late_receipts import RECEIPT_TASK, parse_batch
-from worker.outbox.trigger import lane_of
-from worker.providers.credentials import WEBHOOK_SECRET, FixedCredentials
-from worker.providers.registry import ProviderSettings, providers
-from worker.settings import Settings
-from worker.store import paths
-from worker.store.lanes import LaneRef
-from worker.store.sessions import SessionStore
-from worker.store.writes import create
-from worker.wake.tasks import CloudTasks
-from worker.wiring import System, assemble
 
 CREDENTIALS = {
     "*": {"baseUrl": "http://sim/waha", "apiKey": "key", "session": "{accountId}", WEBHOOK_SECRET: DEFAULT_SECRET}
@@ -104,7 +103,7 @@ class World:
             **options,
         )
         await self.system.gateway.commit(batch(new))
-        await self.system.waker.wake(lane_of(account_id))
+        await self.system.waker.wake(outbox_lane(account_id))
 
     async def document(self, path: str) -> dict[str, Any]:
         snapshot = await self.system.gateway.get(path)

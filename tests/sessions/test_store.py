@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import pytest
 
+from firestore_outbox.sessions.memory import Astray, Memory, Trouble
+from firestore_outbox.sessions.requests import Step
+from firestore_outbox.sessions.slots import HotSet, Waiting
+from firestore_outbox.sessions.states import Entry, State
 from tests.sessions.world import START, World, simulate
-from worker.domain.hotset import Entry, State
-from worker.domain.places import HotSet, Waiting
-from worker.domain.session_memory import Astray, Memory, Trouble
-from worker.domain.session_wants import Step
 
 ENTRY = Entry(provider="waha", state=State.CONNECTING, until=START, look_at=START, turn_since=START)
 FULL = Entry(

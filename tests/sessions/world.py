@@ -22,33 +22,34 @@ from google.cloud.firestore import AsyncClient
 from google.cloud.firestore_v1.services.firestore import FirestoreAsyncClient
 from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrpcAsyncIOTransport
 
-from emulator import virtual_time
-from emulator.firestore.emulator import FirestoreEmulator
-from emulator.outgoing import Answered, HttpCall
-from emulator.providers.simulator import DEFAULT_SECRET, ProviderSimulator
-from emulator.rpc.inprocess import InProcessChannel
-from emulator.simulation.processes import Process, ProcessDied, gate_tasks
-from emulator.tasks.emulator import TasksEmulator
-from worker.domain.backoff import Backoff
-from worker.domain.hotset import Rules
-from worker.domain.lane import NO_DEBOUNCE, Debounce, Later, More, Nothing, Work, overdue
-from worker.domain.message import OutboxMessage, TextPart
-from worker.domain.outcome import NotConnected, Sent
-from worker.domain.places import HotSet as Places
-from worker.domain.session_wants import Hot, News, NotYet
-from worker.lane.engine import LaneEngine, NotHeld
-from worker.lane.session import Session
-from worker.lane.waking import Waker
-from worker.providers.credentials import WEBHOOK_SECRET, FixedCredentials
-from worker.providers.protocol import SessionChanged
-from worker.providers.registry import Providers, ProviderSettings, Received, providers
-from worker.sessions.handler import SessionHandler
-from worker.sessions.hotset import KIND, HotSet, lane_of
-from worker.settings import Settings
-from worker.store.gateway import Gateway
-from worker.store.lanes import LaneRef, LaneStore
-from worker.store.sessions import SessionStore
-from worker.wake.tasks import CloudTasks
+from firestore_emulator import virtual_time
+from firestore_emulator.emulator import FirestoreEmulator
+from firestore_emulator.outgoing import Answered, HttpCall
+from firestore_emulator.rpc.inprocess import InProcessChannel
+from firestore_emulator.tasks.emulator import TasksEmulator
+from firestore_outbox.firestore.gateway import Gateway
+from firestore_outbox.lane.engine import LaneEngine, NotHeld
+from firestore_outbox.lane.holder import Session
+from firestore_outbox.lane.ref import SESSION, LaneRef, session_lane
+from firestore_outbox.lane.state import NO_DEBOUNCE, Debounce, Later, More, Nothing, Work, overdue
+from firestore_outbox.lane.store import LaneStore
+from firestore_outbox.lane.tasks import CloudTasks
+from firestore_outbox.lane.wake import Waker
+from firestore_outbox.local.simulation.processes import Process, ProcessDied, gate_tasks
+from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET, ProviderSimulator
+from firestore_outbox.messages.model import OutboxMessage, TextPart
+from firestore_outbox.providers.credentials import WEBHOOK_SECRET, FixedCredentials
+from firestore_outbox.providers.outcome import NotConnected, Sent
+from firestore_outbox.providers.protocol import SessionChanged
+from firestore_outbox.providers.registry import Providers, ProviderSettings, Received, providers
+from firestore_outbox.sending.backoff import Backoff
+from firestore_outbox.sessions.handler import SessionHandler
+from firestore_outbox.sessions.hotset import HotSet
+from firestore_outbox.sessions.requests import Hot, News, NotYet
+from firestore_outbox.sessions.slots import HotSet as Places
+from firestore_outbox.sessions.states import Rules
+from firestore_outbox.sessions.store import SessionStore
+from firestore_outbox.settings import Settings
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SENDING = "outbox"
@@ -213,7 +214,7 @@ class World:
 
         hot = HotSet(store, waker, rules=self.rules, clock=self.clock, random=Random(process.name), on_news=on_news)
         engine = LaneEngine(
-            {KIND: SessionHandler(hot, adapters, self.clock), SENDING: SendingHandler(self, hot, adapters)},
+            {SESSION: SessionHandler(hot, adapters, self.clock), SENDING: SendingHandler(self, hot, adapters)},
             lanes=lanes,
             waker=waker,
             owner=process.name,
@@ -365,4 +366,4 @@ def simulate(story: Callable[[World], Awaitable[T]], **options: Any) -> T:
         logging.disable(logging.NOTSET)
 
 
-__all__ = ["START", "ProcessDied", "World", "lane_of", "simulate"]
+__all__ = ["START", "ProcessDied", "World", "session_lane", "simulate"]

@@ -14,25 +14,30 @@ from typing import Any
 
 import pytest
 
-from emulator.simulation.run import run_seed
-from worker.domain import attempt, claim, completion, receipt
-from worker.domain.account import OnUncertain
-from worker.domain.attempt import Verdict
-from worker.domain.lane import Lane
-from worker.domain.message import MessageStatus, OutboxMessage
-from worker.domain.run import Run
-from worker.lane.session import Session
-from worker.lane.waking import Waker
-from worker.outbox import claim as candidates
-from worker.outbox import complete, drain, judge, sweep
-from worker.outbox.pace import Pace
-from worker.runs import expand
-from worker.runs.clear import Clear, MayGoOn
-from worker.runs.summary import Summary
-from worker.store import messages, outbox_document, paths
-from worker.store.messages import MessageStore
-from worker.store.outbox_document import Stored
-from worker.store.writes import WriteOp, update
+from firestore_outbox.accounts.account import OnUncertain
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.writes import WriteOp, update
+from firestore_outbox.lane.holder import Session
+from firestore_outbox.lane.state import Lane
+from firestore_outbox.lane.wake import Waker
+from firestore_outbox.local.simulation.run import run_seed
+from firestore_outbox.messages import outbox_document
+from firestore_outbox.messages import store as messages
+from firestore_outbox.messages.model import MessageStatus, OutboxMessage
+from firestore_outbox.messages.outbox_document import Stored
+from firestore_outbox.messages.store import MessageStore
+from firestore_outbox.operations import sweep
+from firestore_outbox.receipts import rules as receipt
+from firestore_outbox.reminders import expand
+from firestore_outbox.reminders.run import Run
+from firestore_outbox.reminders.summary import Summary
+from firestore_outbox.reminders.withdraw import Clear, MayGoOn
+from firestore_outbox.sending import candidates, complete, completion, judge
+from firestore_outbox.sending import decide as attempt
+from firestore_outbox.sending import plan as claim
+from firestore_outbox.sending import turn as drain
+from firestore_outbox.sending.decide import Verdict
+from firestore_outbox.sending.pace import Pace
 
 SEEDS = int(os.environ.get("OUTBOX_SIM_SEEDS", "200"))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.simulation.command import replay
-from emulator.simulation.run import run_seed
+from firestore_outbox.local.simulation.command import replay
+from firestore_outbox.local.simulation.run import run_seed
 
 SAMPLE = range(24)
 

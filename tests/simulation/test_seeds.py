@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from emulator.simulation.command import replay
-from emulator.simulation.run import Report, Result, run_seed, run_seeds
-from emulator.simulation.scenario import draw
+from firestore_outbox.lane.hold_room import ROOM_BYTES, HoldRoom
+from firestore_outbox.local.simulation.command import replay
+from firestore_outbox.local.simulation.run import Report, Result, run_seed, run_seeds
+from firestore_outbox.local.simulation.scenario import draw
+from firestore_outbox.messages.model import OutboxMessage
 from tests.patience import PATIENCE_SECONDS
-from worker.domain.hold_room import ROOM_BYTES, HoldRoom
-from worker.domain.message import OutboxMessage
 
 SEEDS = int(os.environ.get("OUTBOX_SIM_SEEDS", "200"))
 
@@ -81,7 +81,7 @@ def test_a_seed_gives_the_same_run_again() -> None:
 
 HELPED = """
 from multiprocessing import active_children
-from emulator.simulation import run
+from firestore_outbox.local.simulation import run
 
 def tell(report):
     print(*(helper.pid for helper in active_children()), flush=True)

@@ -37,7 +37,7 @@ def unpack(directory: Path) -> Path:
         pytest.skip(reason)
     with tarfile.open(fileobj=io.BytesIO(found.stdout)) as archive:
         archive.extractall(directory, filter="data")
-    missing = _pins(directory) - _pins(ROOT)
+    missing = _pins(directory / PINS) - _pins(ROOT / "constraints.txt")
     assert not missing, f"the previous version has other pins and needs an environment of its own: {sorted(missing)}"
     return directory
 
@@ -47,6 +47,6 @@ def environment(tree: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(tree), "PYTHONSAFEPATH": "1"}
 
 
-def _pins(tree: Path) -> set[str]:
-    lines = (tree / PINS).read_text(encoding="utf-8").splitlines()
+def _pins(file: Path) -> set[str]:
+    lines = file.read_text(encoding="utf-8").splitlines()
     return {line.split()[0] for line in lines if "==" in line and not line.startswith("#")}

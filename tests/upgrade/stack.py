@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from emulator.dev import PROJECT
-from emulator.providers.simulator import DEFAULT_SECRET
+from firestore_outbox.local.dev import PROJECT
+from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET
 from tests.chaos.plan import WORKERS
 from tests.chaos.stack import FIRESTORE_VARIABLE, ROOT, ChaosStack
 from tests.chaos.tempo import tempo_of
@@ -41,6 +41,9 @@ class RollingStack(ChaosStack):
             **previous.environment(self._trees[self.versions[part]]),
         }
 
+    def functions_module(self) -> str:
+        return "emulator.serve_app" if self.versions["functions"] == "previous" else super().functions_module()
+
     async def deploy(self, version: str, *parts: str) -> None:
         """Ends each part without warning and starts it as that version, one after the other."""
         for name in parts:
@@ -60,7 +63,7 @@ class RollingStack(ChaosStack):
             "OUTBOX_PROJECT": PROJECT,
             "OUTBOX_CREDENTIALS": json.dumps({"*": CREDENTIALS}),
         }
-        command = [sys.executable, "-m", "worker.cli", *words]
+        command = [sys.executable, "-m", "firestore_outbox.cli", *words]
         done = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
         )

@@ -10,8 +10,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from emulator.providers.app import FORMS
-from emulator.providers.own import OWN
+from firestore_outbox.local.simulators.app import FORMS
+from firestore_outbox.local.simulators.own import OWN
 from tests.webhooks.support import ACCOUNT, inbound, receipt
 
 MEDIA = {"type": "media", "mediaId": "m-1", "mimeType": "image/jpeg", "caption": "look"}

@@ -23,21 +23,21 @@ from google.cloud.firestore_v1.services.firestore import FirestoreAsyncClient
 from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrpcAsyncIOTransport
 from grpc import aio
 
-import functions.main
-from emulator.firestore.emulator import FirestoreEmulator
-from emulator.providers.app import FORMS
-from emulator.providers.own import OWN
-from emulator.rpc.inprocess import Carry, InProcessChannel
-from worker import metrics
-from worker.outbox.late_receipts import RECEIPT_TASK, parse_batch
-from worker.providers.credentials import CredentialResolver, FixedCredentials
-from worker.providers.registry import ProviderSettings, providers
-from worker.settings import Settings
-from worker.store import paths
-from worker.store.find import Find
-from worker.store.gateway import Snapshot
-from worker.store.writes import create
-from worker.wiring import System, assemble
+import firestore_outbox.web.functions
+from firestore_emulator.emulator import FirestoreEmulator
+from firestore_emulator.rpc.inprocess import Carry, InProcessChannel
+from firestore_outbox import metrics
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.gateway import Snapshot
+from firestore_outbox.firestore.queries import Find
+from firestore_outbox.firestore.writes import create
+from firestore_outbox.local.simulators.app import FORMS
+from firestore_outbox.local.simulators.own import OWN
+from firestore_outbox.providers.credentials import CredentialResolver, FixedCredentials
+from firestore_outbox.providers.registry import ProviderSettings, providers
+from firestore_outbox.receipts.late import RECEIPT_TASK, parse_batch
+from firestore_outbox.settings import Settings
+from firestore_outbox.wiring import System, assemble
 
 ACCOUNT = "shop"
 SECRET = "a webhook secret"
@@ -224,8 +224,10 @@ async def hooks(
     )
     ready: asyncio.Future[System] = asyncio.get_running_loop().create_future()
     ready.set_result(system)
-    monkeypatch.setattr(functions.main, "_ready", ready)
-    app = functions_framework.aio.create_asgi_app_from_module("provider_webhook", "main.py", None, functions.main, None)
+    monkeypatch.setattr(firestore_outbox.web.functions, "_ready", ready)
+    app = functions_framework.aio.create_asgi_app_from_module(
+        "provider_webhook", "main.py", None, firestore_outbox.web.functions, None
+    )
     asgi = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=asgi, base_url="http://functions") as http:
         it = Hooks(system, tasks, wire, http)

@@ -9,13 +9,13 @@ from datetime import timedelta
 
 import pytest
 
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.queries import Find
+from firestore_outbox.inbound import webhook
+from firestore_outbox.messages.address import name_of_recipient
 from tests.patience import PATIENCE_SECONDS
 from tests.webhooks import support
 from tests.webhooks.support import ACCOUNT, Hooks, counted, inbound, now, receipt
-from worker.domain.address import name_of_recipient
-from worker.inbound import webhook
-from worker.store import paths
-from worker.store.find import Find
 
 MANY = 400
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from emulator.providers.app import FORMS
-from emulator.providers.own import OWN
+from firestore_outbox.local.simulators.app import FORMS
+from firestore_outbox.local.simulators.own import OWN
+from firestore_outbox.providers.protocol import WebhookEvent
+from firestore_outbox.providers.registry import Providers
+from firestore_outbox.providers.simulated.adapter import Simulated
 from tests.webhooks import support
 from tests.webhooks.support import ACCOUNT, NAMES, Hooks, counted, inbound
-from worker.providers.protocol import WebhookEvent
-from worker.providers.registry import Providers
-from worker.providers.simulated import Simulated
 
 NUMBER = "4915112345"
 

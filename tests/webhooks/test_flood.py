@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from bench.floods import STATES, flood, plan
-from emulator.dev import DevSettings, DevStack
+from firestore_outbox.local.dev import DevSettings, DevStack
 
 RECEIPTS = 300
 QUICKLY = {"OUTBOX_LOG_LEVEL": "WARNING", "OUTBOX_RECEIPT_RETRY_SECONDS": "1,1,2,4,60"}

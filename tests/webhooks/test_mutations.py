@@ -15,12 +15,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from emulator.providers.app import FORMS
+from firestore_outbox.firestore.queries import Find
+from firestore_outbox.local.simulators.app import FORMS
+from firestore_outbox.providers.registry import MAX_WEBHOOK_BYTES
 from tests.webhooks import support
 from tests.webhooks.bodies import POISONS, genuine, mutated, poisoned
 from tests.webhooks.support import NAMES, Hooks, signature_of
-from worker.providers.registry import MAX_WEBHOOK_BYTES
-from worker.store.find import Find
 
 BODIES = int(os.environ.get("OUTBOX_WEBHOOK_MUTATIONS", "1000"))
 EACH = max(1, BODIES // (2 * len(NAMES)))
@@ -54,7 +54,7 @@ async def everything(hooks: Hooks) -> dict[str, dict[str, Any]]:
 
 def test_every_provider_of_the_registry_has_a_form_of_its_own_here() -> None:
     without = [name for name in NAMES if name not in FORMS and not name.startswith("simulated")]
-    assert without == [], "emulator/providers/app.py must know what they post"
+    assert without == [], "worker/firestore_outbox/local/simulators/app.py must know what they post"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from emulator.providers.app import FORMS
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.queries import Find
+from firestore_outbox.firestore.writes import update
+from firestore_outbox.local.simulators.app import FORMS
+from firestore_outbox.providers.credentials import FixedCredentials
 from tests.webhooks import support
 from tests.webhooks.support import Hooks, counted, inbound, now, receipt, signature_of
-from worker.providers.credentials import FixedCredentials
-from worker.store import paths
-from worker.store.find import Find
-from worker.store.writes import update
 
 META, WAHA, OWN = "whatsapp_cloud", "waha", "signed_webhook"
 APP, OTHER_APP = "the app secret", "another app's secret"

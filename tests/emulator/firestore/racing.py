@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from grpc import aio
 
-from emulator.firestore.transaction import Concurrency
+from firestore_emulator.transactions.transaction import Concurrency
 from tests.conformance.backends import CHANNEL_OPTIONS, Backend, Place, Refused
 from tests.conformance.wire import REQUESTS, Proto, TransactionOptions, delete, fields_of, query, set_, stamp, where
 from tests.emulator.firestore.serializability import Committed, Doc, NotSerializable, State, serial_order

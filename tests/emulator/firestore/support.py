@@ -9,12 +9,12 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
-from emulator.firestore.engine import Committed, Engine
-from emulator.firestore.names import Location, parse_parent
-from emulator.firestore.query import Query
-from emulator.firestore.storage import location_of
-from emulator.firestore.structured_query import parse_query
-from emulator.firestore.writes import check_write
+from firestore_emulator.documents.names import Location, parse_parent
+from firestore_emulator.documents.writes import check_write
+from firestore_emulator.queries.query import Query
+from firestore_emulator.queries.structured_query import parse_query
+from firestore_emulator.storage.engine import Committed, Engine
+from firestore_emulator.storage.tables import location_of
 from tests.conformance.wire import Plain, Proto, delete, set_
 
 DATABASE = "projects/p/databases/(default)"
@@ -78,7 +78,7 @@ def paths(documents: list[Any]) -> list[str]:
 
 def everything(engine: Engine) -> dict[Location, Any]:
     """Each stored document, read from the documents' own table and not through any index."""
-    from emulator.firestore.protos import Document
+    from firestore_emulator.documents.protos import Document
 
     found = [Document.FromString(data) for (data,) in engine.storage.database.rows("SELECT data FROM documents")]
     return {location_of(document): document for document in found}

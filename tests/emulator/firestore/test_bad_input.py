@@ -17,10 +17,10 @@ from grpc import aio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator import virtual_time
-from emulator.firestore import transactions
-from emulator.firestore.emulator import FirestoreEmulator
-from emulator.rpc.server import Server
+from firestore_emulator import virtual_time
+from firestore_emulator.emulator import FirestoreEmulator
+from firestore_emulator.rpc.server import Server
+from firestore_emulator.transactions import transactions
 from tests.conformance.backends import SERVICE, Backend, Place, Refused, refused
 from tests.conformance.wire import (
     CONVERSATIONS,

@@ -12,9 +12,9 @@ import pytest
 import pytest_asyncio
 from grpc import aio
 
-from emulator.firestore.emulator import FirestoreEmulator
-from emulator.rpc.frames import PREFACE
-from emulator.rpc.server import PortTaken, Server
+from firestore_emulator.emulator import FirestoreEmulator
+from firestore_emulator.rpc.frames import PREFACE
+from firestore_emulator.rpc.server import PortTaken, Server
 from tests.conformance.backends import Backend, Place
 from tests.conformance.wire import query
 from tests.patience import PATIENCE_SECONDS

@@ -17,12 +17,12 @@ import httpx
 import pytest
 from grpc import aio
 
-from emulator.database import DatabaseUnusable
-from emulator.firestore.emulator import DATABASE_FILE, FirestoreEmulator
-from emulator.firestore.engine import Engine
-from emulator.firestore.names import Location
-from emulator.firestore.storage import location_of
-from emulator.firestore.structured_query import parse_query
+from firestore_emulator.database import DatabaseUnusable
+from firestore_emulator.documents.names import Location
+from firestore_emulator.emulator import DATABASE_FILE, FirestoreEmulator
+from firestore_emulator.queries.structured_query import parse_query
+from firestore_emulator.storage.engine import Engine
+from firestore_emulator.storage.tables import location_of
 from tests.conformance.backends import Backend, Place
 from tests.conformance.wire import REQUESTS, Proto, Stamp, fields_of, query, stamp
 from tests.emulator.firestore.crash import QUERIES, Client, State, Tally

@@ -12,11 +12,11 @@ import httpx
 import pytest
 from grpc import aio
 
-from emulator import virtual_time
-from emulator.firestore.emulator import FirestoreEmulator
-from emulator.firestore.triggers import TYPE_PREFIX, Trigger, parse_trigger
-from emulator.outgoing import Answered, HttpCall
-from emulator.rpc.server import Server
+from firestore_emulator import virtual_time
+from firestore_emulator.emulator import FirestoreEmulator
+from firestore_emulator.events.triggers import TYPE_PREFIX, Trigger, parse_trigger
+from firestore_emulator.outgoing import Answered, HttpCall
+from firestore_emulator.rpc.server import Server
 from tests.conformance.backends import Backend, Place
 from tests.conformance.wire import delete, set_
 from tests.emulator.firestore.receiver import Event, receiving

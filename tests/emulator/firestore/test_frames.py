@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from hpack import Decoder, Encoder
 
-from emulator.rpc.frames import REMEMBERED_BLOCKS, HeaderReader
+from firestore_emulator.rpc.frames import REMEMBERED_BLOCKS, HeaderReader
 
 BLOCKS = 400
 

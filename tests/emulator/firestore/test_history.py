@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from emulator.firestore import history
-from emulator.firestore.engine import Engine
-from emulator.firestore.times import micros_of
-from emulator.rpc.errors import RpcError
+from firestore_emulator.documents.times import micros_of
+from firestore_emulator.rpc.errors import RpcError
+from firestore_emulator.storage import history
+from firestore_emulator.storage.engine import Engine
 from tests.conformance.wire import Proto, Timestamp, delete, query, set_
 from tests.emulator.firestore import chance
 from tests.emulator.firestore.support import SteppingClock, commit, drop, examples, name, parsed, paths, place, put

@@ -13,9 +13,9 @@ import pytest_asyncio
 from grpc import aio
 from hpack import Decoder, Encoder
 
-from emulator.firestore.emulator import FirestoreEmulator
-from emulator.rpc import frames
-from emulator.rpc.frames import (
+from firestore_emulator.emulator import FirestoreEmulator
+from firestore_emulator.rpc import frames
+from firestore_emulator.rpc.frames import (
     ACK,
     CONTINUATION,
     DATA,
@@ -32,7 +32,7 @@ from emulator.rpc.frames import (
     SETTINGS,
     WINDOW_UPDATE,
 )
-from emulator.rpc.server import Server
+from firestore_emulator.rpc.server import Server
 from tests.conformance.backends import SERVICE, Backend, Place, Refused
 from tests.conformance.wire import REQUESTS, query, set_
 from tests.emulator.firestore import fuzz

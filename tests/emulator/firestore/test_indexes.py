@@ -13,11 +13,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from emulator.firestore.engine import Engine
-from emulator.firestore.indexes import IndexFileError, IndexRules
-from emulator.firestore.query import Query
-from emulator.firestore.structured_query import parse_query
-from emulator.rpc.errors import RpcError
+from firestore_emulator.queries.indexes import IndexFileError, IndexRules
+from firestore_emulator.queries.query import Query
+from firestore_emulator.queries.structured_query import parse_query
+from firestore_emulator.rpc.errors import RpcError
+from firestore_emulator.storage.engine import Engine
 from tests.conformance.wire import Proto, Ref, all_of, any_of, query, where
 from tests.emulator.firestore import chance
 from tests.emulator.firestore.support import examples, name, parsed, put

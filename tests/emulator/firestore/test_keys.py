@@ -10,8 +10,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.firestore import keys
-from emulator.firestore.names import Location
+from firestore_emulator.documents import keys
+from firestore_emulator.documents.names import Location
 from tests.conformance.wire import Geo, Plain, Ref, Stamp, Vector, value
 from tests.emulator.firestore import strategies
 from tests.emulator.firestore.support import DATABASE, examples

@@ -8,14 +8,14 @@ from random import Random
 
 from hypothesis import given
 
-from emulator.firestore.engine import Engine
-from emulator.firestore.guard import Guard
-from emulator.firestore.listen import listen
-from emulator.firestore.listen_messages import ADD, CURRENT, NO_CHANGE, REMOVE, RESET
-from emulator.firestore.protos import ListenRequest
-from emulator.firestore.times import micros_of
-from emulator.rpc.errors import RpcError
-from emulator.rpc.service import Call
+from firestore_emulator.documents.protos import ListenRequest
+from firestore_emulator.documents.times import micros_of
+from firestore_emulator.listen.messages import ADD, CURRENT, NO_CHANGE, REMOVE, RESET
+from firestore_emulator.listen.stream import listen
+from firestore_emulator.rpc.errors import RpcError
+from firestore_emulator.rpc.service import Call
+from firestore_emulator.rules.guard import Guard
+from firestore_emulator.storage.engine import Engine
 from tests.conformance.wire import Proto, delete, query, set_, where
 from tests.emulator.firestore import chance
 from tests.emulator.firestore.support import DATABASE, ROOT, SteppingClock, commit, examples, name, parsed, paths, place

@@ -12,8 +12,8 @@ import pytest
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import firestore
 
-from emulator.firestore.emulator import FirestoreEmulator
-from emulator.rpc.server import Server
+from firestore_emulator.emulator import FirestoreEmulator
+from firestore_emulator.rpc.server import Server
 from tests.conformance.wire import delete, set_
 from tests.emulator.firestore.support import commit, name
 from tests.patience import PATIENCE_SECONDS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from emulator.firestore.transaction import Concurrency
+from firestore_emulator.transactions.transaction import Concurrency
 from tests.conformance.backends import outcome, refused
 from tests.conformance.wire import REQUESTS, Proto, TransactionOptions, delete, fields_of, query, set_, where
 from tests.emulator.firestore.world import World, in_virtual_time

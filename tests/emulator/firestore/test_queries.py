@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from emulator.firestore import plan, storage
-from emulator.firestore.engine import Engine
-from emulator.firestore.query import Op, Query
-from emulator.rpc.errors import RpcError
+from firestore_emulator.queries import plan
+from firestore_emulator.queries.query import Op, Query
+from firestore_emulator.rpc.errors import RpcError
+from firestore_emulator.storage import tables as storage
+from firestore_emulator.storage.engine import Engine
 from tests.conformance.wire import all_of, query, where
 from tests.emulator.firestore import chance
 from tests.emulator.firestore.support import by_scanning, drop, everything, examples, parsed, paths, put

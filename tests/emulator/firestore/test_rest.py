@@ -13,9 +13,9 @@ import pytest
 import pytest_asyncio
 from google.protobuf import json_format
 
-from emulator.firestore import rest
-from emulator.firestore.rest_messages import HTTP_STATUS
-from emulator.firestore.rest_routes import BINDINGS
+from firestore_emulator.wire import rest
+from firestore_emulator.wire.rest_messages import HTTP_STATUS
+from firestore_emulator.wire.rest_routes import BINDINGS
 from tests.conformance.backends import Place
 from tests.conformance.wire import document, query, where
 from tests.emulator.firestore import chance

@@ -7,15 +7,15 @@ from random import Random
 import pytest
 from hypothesis import given
 
-from emulator.firestore import history
-from emulator.firestore.engine import Engine
-from emulator.firestore.listen_filter import existence_filter
-from emulator.firestore.listen_targets import DocumentsTarget, Effect, QueryTarget, Shown
-from emulator.firestore.names import Location
-from emulator.firestore.protos import Proto, Target
-from emulator.firestore.query import Query
-from emulator.firestore.resume import resumed_from, token_at
-from emulator.firestore.storage import location_of
+from firestore_emulator.documents.names import Location
+from firestore_emulator.documents.protos import Proto, Target
+from firestore_emulator.listen.existence_filter import existence_filter
+from firestore_emulator.listen.resume import resumed_from, token_at
+from firestore_emulator.listen.targets import DocumentsTarget, Effect, QueryTarget, Shown
+from firestore_emulator.queries.query import Query
+from firestore_emulator.storage import history
+from firestore_emulator.storage.engine import Engine
+from firestore_emulator.storage.tables import location_of
 from tests.conformance.listener import might_hold
 from tests.conformance.wire import delete, set_
 from tests.emulator.firestore import chance

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from emulator.firestore.emulator import FirestoreEmulator
-from emulator.firestore.transaction import Concurrency
-from emulator.firestore.transactions import Transactions
-from emulator.rpc.server import Server
+from firestore_emulator.emulator import FirestoreEmulator
+from firestore_emulator.rpc.server import Server
+from firestore_emulator.transactions.transaction import Concurrency
+from firestore_emulator.transactions.transactions import Transactions
 from tests.conformance.backends import Place
 from tests.emulator.firestore.racing import CLIENTS, Run, connection, race
 from tests.emulator.firestore.serializability import Committed, Doc, NotSerializable, serial_order

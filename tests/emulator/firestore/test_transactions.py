@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from emulator.firestore import transactions
+from firestore_emulator.transactions import transactions
 from tests.conformance.backends import Refused, refused
 from tests.conformance.wire import REQUESTS, Proto, delete, fields_of, query, set_, stamp, where
 from tests.emulator.firestore.world import World, in_virtual_time

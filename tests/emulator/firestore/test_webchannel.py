@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from emulator.firestore import webchannel
-from emulator.firestore.emulator import FirestoreEmulator
-from emulator.firestore.protos import ListenRequest, ListenResponse, Proto
-from emulator.firestore.webchannel import OutOfTurn, Session, WebChannels
-from emulator.rpc.service import BidiStream, Call, Service
-from emulator.virtual_time import run
+from firestore_emulator.documents.protos import ListenRequest, ListenResponse, Proto
+from firestore_emulator.emulator import FirestoreEmulator
+from firestore_emulator.rpc.service import BidiStream, Call, Service
+from firestore_emulator.virtual_time import run
+from firestore_emulator.wire import webchannel
+from firestore_emulator.wire.webchannel import OutOfTurn, Session, WebChannels
 from tests.conformance.channel import Numbered, is_noop, unframed
 
 DATABASE = "projects/p/databases/(default)"

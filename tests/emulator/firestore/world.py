@@ -7,9 +7,9 @@ import functools
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from emulator import virtual_time
-from emulator.firestore.emulator import FirestoreEmulator
-from emulator.rpc.inprocess import InProcessChannel
+from firestore_emulator import virtual_time
+from firestore_emulator.emulator import FirestoreEmulator
+from firestore_emulator.rpc.inprocess import InProcessChannel
 from tests.conformance.backends import Backend, Place, Refused
 from tests.emulator.firestore.support import START
 

@@ -10,9 +10,9 @@ import pytest
 from google.cloud.tasks_v2 import CloudTasksAsyncClient
 from grpc import aio
 
-from emulator.rpc.inprocess import InProcessChannel
-from emulator.rpc.server import Server
-from emulator.tasks.emulator import TasksEmulator
+from firestore_emulator.rpc.inprocess import InProcessChannel
+from firestore_emulator.rpc.server import Server
+from firestore_emulator.tasks.emulator import TasksEmulator
 from tests.emulator.tasks.support import QUEUE, client_over
 
 

@@ -6,8 +6,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from emulator.rpc.server import Server
-from emulator.tasks.emulator import TasksEmulator
+from firestore_emulator.rpc.server import Server
+from firestore_emulator.tasks.emulator import TasksEmulator
 from tests.emulator.tasks.support import QUEUE
 
 

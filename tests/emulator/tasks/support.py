@@ -16,10 +16,10 @@ from google.cloud.tasks_v2 import CloudTasksAsyncClient, HttpMethod, HttpRequest
 from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcAsyncIOTransport
 from grpc import aio
 
-from emulator import virtual_time
-from emulator.outgoing import Answered, HttpCall
-from emulator.rpc.inprocess import InProcessChannel
-from emulator.tasks.emulator import TasksEmulator
+from firestore_emulator import virtual_time
+from firestore_emulator.outgoing import Answered, HttpCall
+from firestore_emulator.rpc.inprocess import InProcessChannel
+from firestore_emulator.tasks.emulator import TasksEmulator
 from tests.patience import PATIENCE_SECONDS
 
 LOCATION = "projects/demo-outbox/locations/europe-west1"

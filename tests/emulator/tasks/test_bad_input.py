@@ -25,7 +25,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from emulator.tasks import protos
+from firestore_emulator.tasks import protos
 from tests.emulator.tasks.conftest import Api
 from tests.emulator.tasks.support import LOCATION, QUEUE, URL, http_task
 

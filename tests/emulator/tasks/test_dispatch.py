@@ -14,8 +14,8 @@ from google.api_core.exceptions import AlreadyExists, NotFound
 from google.cloud.tasks_v2 import Queue
 from google.cloud.tasks_v2.types import RateLimits, RetryConfig
 
-from emulator import virtual_time
-from emulator.outgoing import Answered
+from firestore_emulator import virtual_time
+from firestore_emulator.outgoing import Answered
 from tests.emulator.tasks.support import QUEUE, START, World, http_task, in_virtual_time
 
 EVERY_SECOND = RetryConfig(min_backoff=timedelta(seconds=1), max_backoff=timedelta(seconds=1))

@@ -15,10 +15,10 @@ from google.cloud.tasks_v2 import CloudTasksAsyncClient, Queue
 from google.cloud.tasks_v2.types import RateLimits, RetryConfig
 from grpc import aio
 
-from emulator import virtual_time
-from emulator.database import DatabaseUnusable
-from emulator.processes import free_port
-from emulator.tasks.emulator import DATABASE_FILE, TasksEmulator
+from firestore_emulator import virtual_time
+from firestore_emulator.database import DatabaseUnusable
+from firestore_emulator.processes import free_port
+from firestore_emulator.tasks.emulator import DATABASE_FILE, TasksEmulator
 from tests.emulator.tasks import serve
 from tests.emulator.tasks.support import LOCATION, QUEUE, START, Worker, World, client_over, http_task, worker
 from tests.patience import PATIENCE_SECONDS

@@ -15,8 +15,8 @@ from google.cloud.tasks_v2 import CloudTasksAsyncClient, HttpMethod, HttpRequest
 from google.cloud.tasks_v2.types import OAuthToken, OidcToken, RetryConfig
 from grpc import aio
 
-from emulator.rpc.server import Server
-from emulator.tasks.emulator import KEY_FILE, TasksEmulator
+from firestore_emulator.rpc.server import Server
+from firestore_emulator.tasks.emulator import KEY_FILE, TasksEmulator
 from tests.emulator.tasks.support import LOCATION, QUEUE, client_over, http_task, worker
 from tests.patience import PATIENCE_SECONDS
 

@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.tasks import pacing
-from emulator.tasks.pacing import MAX_LEVEL, RECOVER_EVERY, Limits, Slowdown
-from emulator.tasks.times import EPOCH
+from firestore_emulator.tasks import pacing
+from firestore_emulator.tasks.pacing import MAX_LEVEL, RECOVER_EVERY, Limits, Slowdown
+from firestore_emulator.tasks.times import EPOCH
 from tests.emulator.tasks.support import START
 
 UNSLOWED = Slowdown(0, EPOCH)

@@ -10,7 +10,7 @@ from google.cloud.tasks_v2 import CloudTasksAsyncClient, Queue
 from google.cloud.tasks_v2.types import RateLimits, RetryConfig, UpdateQueueRequest
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from emulator.tasks.emulator import TasksEmulator
+from firestore_emulator.tasks.emulator import TasksEmulator
 from tests.emulator.tasks.support import LOCATION, QUEUE, START, client_of, http_task
 
 OTHER = f"{LOCATION}/queues/other"

@@ -6,7 +6,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.tasks.retry import UNLIMITED, Failure, GiveUp, Policy, Reason, RetryAt, after, backoff
+from firestore_emulator.tasks.retry import UNLIMITED, Failure, GiveUp, Policy, Reason, RetryAt, after, backoff
 from tests.emulator.tasks.support import START
 
 POLICY = Policy(

@@ -10,8 +10,8 @@ from datetime import timedelta
 import h11
 import pytest
 
-from emulator import outgoing
-from emulator.outgoing import Answered, HttpCall, HttpSender
+from firestore_emulator import outgoing
+from firestore_emulator.outgoing import Answered, HttpCall, HttpSender
 
 
 class Script:

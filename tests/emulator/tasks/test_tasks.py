@@ -9,7 +9,7 @@ from google.api_core.exceptions import AlreadyExists, NotFound
 from google.cloud.tasks_v2 import CloudTasksAsyncClient, HttpMethod, HttpRequest, Task
 from google.cloud.tasks_v2.types import CreateTaskRequest, GetTaskRequest, ListTasksRequest, RetryConfig
 
-from emulator.tasks.emulator import TasksEmulator
+from firestore_emulator.tasks.emulator import TasksEmulator
 from tests.emulator.tasks.support import QUEUE, START, URL, client_of, http_task
 
 

@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from emulator.virtual_time import run
+from firestore_emulator.virtual_time import run
 
 T = TypeVar("T")
 

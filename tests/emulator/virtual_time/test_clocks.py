@@ -12,12 +12,7 @@ import pytest
 from google.api_core import exceptions as google_errors
 from google.api_core import retry_async
 
-from emulator.virtual_time import (
-    TimeLimitReached,
-    VirtualClock,
-    VirtualTimeLoop,
-    run,
-)
+from firestore_emulator.virtual_time import TimeLimitReached, VirtualClock, VirtualTimeLoop, run
 from tests.emulator.virtual_time.support import START, now, simulate
 
 # Time

@@ -12,10 +12,7 @@ from typing import Any
 
 import pytest
 
-from emulator.virtual_time import (
-    NotSimulated,
-    TimeLimitReached,
-)
+from firestore_emulator.virtual_time import NotSimulated, TimeLimitReached
 from tests.emulator.virtual_time.support import now, raises, simulate
 
 # Cancellation and the end of a run

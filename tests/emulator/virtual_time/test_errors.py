@@ -8,11 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from emulator.virtual_time import (
-    Deadlock,
-    Livelock,
-    UnhandledError,
-)
+from firestore_emulator.virtual_time import Deadlock, Livelock, UnhandledError
 from tests.emulator.virtual_time.support import SEEDS, now, raises, simulate
 
 # Deadlock and livelock

@@ -11,10 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from emulator.virtual_time import (
-    Order,
-    VirtualTimeLoop,
-)
+from firestore_emulator.virtual_time import Order, VirtualTimeLoop
 from tests.emulator.virtual_time.support import SEEDS, START, now, simulate
 
 ROOT = Path(__file__).parents[3]

@@ -9,13 +9,12 @@ from datetime import timedelta
 
 import pytest
 
-from emulator.providers import interakt as simulator_side
-from emulator.providers.own import ERRORS
-from tests.providers.answering import Answering
-from tests.providers.linked import Link, linked
-from tests.providers.support import message, providers_at, text
-from worker.domain.message import MediaPart, OutboxMessage, Part, TemplatePart
-from worker.domain.outcome import (
+from firestore_outbox.local.simulators import interakt as simulator_side
+from firestore_outbox.local.simulators.own import ERRORS
+from firestore_outbox.messages.model import MediaPart, OutboxMessage, Part, TemplatePart
+from firestore_outbox.providers.interakt.adapter import NAME
+from firestore_outbox.providers.interakt.codes import SENTENCES, refusal
+from firestore_outbox.providers.outcome import (
     AuthFailed,
     ErrorCode,
     Outcome,
@@ -26,9 +25,10 @@ from worker.domain.outcome import (
     Throttled,
     Unknown,
 )
-from worker.providers.interakt import NAME
-from worker.providers.interakt_codes import SENTENCES, refusal
-from worker.providers.protocol import MediaMode
+from firestore_outbox.providers.protocol import MediaMode
+from tests.providers.answering import Answering
+from tests.providers.linked import Link, linked
+from tests.providers.support import message, providers_at, text
 
 TO = "+919999999999"
 TEMPLATE = TemplatePart(type="template", name="reminder", language="en", params=("Asha", "10:00"))

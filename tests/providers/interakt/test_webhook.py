@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.providers.interakt import API
-from emulator.providers.simulator import DEFAULT_SECRET
+from firestore_outbox.local.simulators.interakt import API
+from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET
+from firestore_outbox.messages.correlation import Correlation
+from firestore_outbox.messages.model import MAX_PARTS, MAX_TEXT, MediaPart, TextPart
+from firestore_outbox.providers.interakt.adapter import NAME, SIGNATURE_HEADER
+from firestore_outbox.providers.interakt.webhook import MAX_EVENTS, events_in
+from firestore_outbox.providers.outcome import ErrorCode, Sent, Unknown
+from firestore_outbox.providers.protocol import InboundMessage, PartReceipt, Unrecognised, WebhookEvent
+from firestore_outbox.providers.registry import Received, Refused
+from firestore_outbox.receipts.rules import Arrived, Bounced, Progress
 from tests.providers.linked import Link, linked
 from tests.providers.support import message, providers_at, text
-from worker.domain.correlation import Correlation
-from worker.domain.message import MAX_PARTS, MAX_TEXT, MediaPart, TextPart
-from worker.domain.outcome import ErrorCode, Sent, Unknown
-from worker.domain.receipt import Arrived, Bounced, Progress
-from worker.providers.interakt import NAME, SIGNATURE_HEADER
-from worker.providers.interakt_webhook import MAX_EVENTS, events_in
-from worker.providers.protocol import InboundMessage, PartReceipt, Unrecognised, WebhookEvent
-from worker.providers.registry import Received, Refused
 
 AT = datetime(2026, 6, 8, 9, 32, 45, tzinfo=UTC)
 TO = "+919999999999"

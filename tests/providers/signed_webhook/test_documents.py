@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
+from firestore_outbox.providers.outcome import AuthFailed, Sent
+from firestore_outbox.providers.protocol import InboundMessage, PartReceipt
+from firestore_outbox.providers.signed_webhook.adapter import NAME
 from tests.providers.answering import Answering
 from tests.providers.linked import linked
 from tests.providers.support import START, message, providers_at, text
-from worker.domain.outcome import AuthFailed, Sent
-from worker.providers.protocol import InboundMessage, PartReceipt
-from worker.providers.signed_webhook import NAME
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "providers.md"
 

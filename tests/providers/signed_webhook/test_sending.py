@@ -10,12 +10,9 @@ from typing import Any
 
 import pytest
 
-from emulator.providers.simulator import DEFAULT_SECRET
-from tests.providers.answering import Answering
-from tests.providers.linked import Link, linked
-from tests.providers.support import message, providers_at, text
-from worker.domain.message import MediaPart, Part, TemplatePart
-from worker.domain.outcome import (
+from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET
+from firestore_outbox.messages.model import MediaPart, Part, TemplatePart
+from firestore_outbox.providers.outcome import (
     AuthFailed,
     ErrorCode,
     Outcome,
@@ -26,9 +23,12 @@ from worker.domain.outcome import (
     Throttled,
     Unknown,
 )
-from worker.providers.protocol import MediaMode
-from worker.providers.signature import is_genuine
-from worker.providers.signed_webhook import CODES, KEY_HEADER, NAME, SIGNATURE_HEADER
+from firestore_outbox.providers.protocol import MediaMode
+from firestore_outbox.providers.signature import is_genuine
+from firestore_outbox.providers.signed_webhook.adapter import CODES, KEY_HEADER, NAME, SIGNATURE_HEADER
+from tests.providers.answering import Answering
+from tests.providers.linked import Link, linked
+from tests.providers.support import message, providers_at, text
 
 MEDIA = MediaPart(type="media", mediaId="m-1", mimeType="image/png", caption="look", filename="me.png")
 TEMPLATE = TemplatePart(type="template", name="reminder", language="en", params=("Asha",))

@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.providers.signed_webhook import API
-from emulator.providers.signed_webhook import is_genuine as receiver_finds_genuine
-from emulator.providers.simulator import DEFAULT_SECRET
+from firestore_outbox.local.simulators.signed_webhook import API
+from firestore_outbox.local.simulators.signed_webhook import is_genuine as receiver_finds_genuine
+from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET
+from firestore_outbox.messages.model import MediaPart
+from firestore_outbox.providers.outcome import ErrorCode, Sent
+from firestore_outbox.providers.protocol import InboundMessage, PartReceipt
+from firestore_outbox.providers.registry import Received, Refused
+from firestore_outbox.providers.signature import signed
+from firestore_outbox.providers.signed_webhook.adapter import NAME, SIGNATURE_HEADER
+from firestore_outbox.receipts.rules import Arrived, Bounced, Progress
 from tests.providers.linked import Link, linked
 from tests.providers.support import START, message, providers_at, text
-from worker.domain.message import MediaPart
-from worker.domain.outcome import ErrorCode, Sent
-from worker.domain.receipt import Arrived, Bounced, Progress
-from worker.providers.protocol import InboundMessage, PartReceipt
-from worker.providers.registry import Received, Refused
-from worker.providers.signature import signed
-from worker.providers.signed_webhook import NAME, SIGNATURE_HEADER
 
 EVENT = {"type": "receipt", "providerMessageId": "r-1", "status": "read", "at": START.isoformat()}
 RAW = json.dumps({"events": [EVENT]}).encode()

@@ -10,19 +10,19 @@ from typing import Any
 
 import httpx
 
-from emulator import virtual_time
-from emulator.providers.faults import parse_faults
-from emulator.providers.simulator import DEFAULT_SECRET, ProviderSimulator
+from firestore_emulator import virtual_time
+from firestore_outbox.local.simulators.faults import parse_faults
+from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET, ProviderSimulator
+from firestore_outbox.messages.model import MediaPart, OutboxMessage
+from firestore_outbox.providers.credentials import WEBHOOK_SECRET, Credentials, FixedCredentials
+from firestore_outbox.providers.http import Http
+from firestore_outbox.providers.media import MediaContent, MediaHandle, NotUploaded, ReadyMedia, Upload
+from firestore_outbox.providers.outcome import ErrorCode, Outcome, Rejected
+from firestore_outbox.providers.parts import PartSender
+from firestore_outbox.providers.protocol import MediaMode, SessionState, WebhookEvent
+from firestore_outbox.providers.registry import Providers, ProviderSettings, Received, providers
+from firestore_outbox.providers.waha.adapter import Waha
 from tests.providers.support import LIMIT, NO_JITTER, WEBHOOK, Inbox, message, told
-from worker.domain.message import MediaPart, OutboxMessage
-from worker.domain.outcome import ErrorCode, Outcome, Rejected
-from worker.providers.credentials import WEBHOOK_SECRET, Credentials, FixedCredentials
-from worker.providers.http import Http
-from worker.providers.media import MediaContent, MediaHandle, NotUploaded, ReadyMedia, Upload
-from worker.providers.parts import PartSender
-from worker.providers.protocol import MediaMode, SessionState, WebhookEvent
-from worker.providers.registry import Providers, ProviderSettings, Received, providers
-from worker.providers.waha import Waha
 
 KEY = "k3y-of-the-gateway"
 _KINDS = {"picture": "image/jpeg", "scan": "image/png", "sticker": "image/webp", "bill": "application/pdf"}

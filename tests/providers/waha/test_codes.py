@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from firestore_outbox.providers.outcome import AuthFailed, ErrorCode, NotConnected, Rejected, Throttled, Unknown
+from firestore_outbox.providers.protocol import SessionState
+from firestore_outbox.providers.waha.codes import SESSION_STATES, STATUSES, WHATSAPP_ERRORS, Trouble, trouble_in
 from tests.providers.support import LIMIT, message
 from tests.providers.waha.support import Answering, adapter, credentials
-from worker.domain.outcome import AuthFailed, ErrorCode, NotConnected, Rejected, Throttled, Unknown
-from worker.providers.protocol import SessionState
-from worker.providers.waha_codes import SESSION_STATES, STATUSES, WHATSAPP_ERRORS, Trouble, trouble_in
 
 
 def not_working(status: str) -> dict[str, Any]:

@@ -14,7 +14,25 @@ from typing import Any
 import httpx
 import pytest
 
-from emulator.providers.simulator import ProviderSimulator
+from firestore_outbox.local.simulators.simulator import ProviderSimulator
+from firestore_outbox.messages.correlation import Correlation
+from firestore_outbox.messages.model import OutboxMessage, Part, TemplatePart
+from firestore_outbox.providers.media import MediaContent
+from firestore_outbox.providers.outcome import (
+    AuthFailed,
+    ErrorCode,
+    NotConnected,
+    Outcome,
+    Rejected,
+    Retryable,
+    Scope,
+    Sent,
+    Throttled,
+    Unknown,
+)
+from firestore_outbox.providers.registry import Providers
+from firestore_outbox.providers.waha.adapter import MAX_FILE_BYTES, PAIRING_PAUSE
+from firestore_outbox.providers.waha.ids import chosen_id
 from tests.patience import PATIENCE_SECONDS
 from tests.providers.support import LIMIT, START, message, text
 from tests.providers.waha.support import (
@@ -29,24 +47,6 @@ from tests.providers.waha.support import (
     in_virtual_time,
     providers_with,
 )
-from worker.domain.correlation import Correlation
-from worker.domain.message import OutboxMessage, Part, TemplatePart
-from worker.domain.outcome import (
-    AuthFailed,
-    ErrorCode,
-    NotConnected,
-    Outcome,
-    Rejected,
-    Retryable,
-    Scope,
-    Sent,
-    Throttled,
-    Unknown,
-)
-from worker.providers.media import MediaContent
-from worker.providers.registry import Providers
-from worker.providers.waha import MAX_FILE_BYTES, PAIRING_PAUSE
-from worker.providers.waha_ids import chosen_id
 
 
 @dataclass

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from firestore_outbox.providers.outcome import AuthFailed, NotConnected, Retryable, Throttled, Unknown
+from firestore_outbox.providers.protocol import Checked, SessionChanged, SessionState
 from tests.providers.support import LIMIT
 from tests.providers.waha.support import KEY, Answering, World, adapter, credentials, in_virtual_time
-from worker.domain.outcome import AuthFailed, NotConnected, Retryable, Throttled, Unknown
-from worker.providers.protocol import Checked, SessionChanged, SessionState
 
 
 @in_virtual_time

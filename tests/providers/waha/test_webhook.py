@@ -13,13 +13,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from firestore_outbox.messages.model import MAX_PARTS, MAX_TEXT, MediaPart, MessageStatus, TextPart
+from firestore_outbox.providers.outcome import ErrorCode, Sent, Unknown
+from firestore_outbox.providers.protocol import (
+    InboundMessage,
+    PartReceipt,
+    SessionChanged,
+    Unrecognised,
+    WebhookEvent,
+)
+from firestore_outbox.providers.waha.webhook import ACK_NAMES, ACKS, events_in
+from firestore_outbox.receipts.rules import Advance, Arrived, Bounced, Progress, ShownMessage, apply
 from tests.providers.support import START, message, text
 from tests.providers.waha.support import World, adapter, file, in_virtual_time
-from worker.domain.message import MAX_PARTS, MAX_TEXT, MediaPart, MessageStatus, TextPart
-from worker.domain.outcome import ErrorCode, Sent, Unknown
-from worker.domain.receipt import Advance, Arrived, Bounced, Progress, ShownMessage, apply
-from worker.providers.protocol import InboundMessage, PartReceipt, SessionChanged, Unrecognised, WebhookEvent
-from worker.providers.waha_webhook import ACK_NAMES, ACKS, events_in
 
 SECRET = "hmac-key"
 AT = datetime(2026, 3, 1, 12, 0, 5, tzinfo=UTC)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from worker.providers.protocol import InboundMessage, WebhookEvent
-from worker.providers.whatsapp_cloud_webhook import events_in
+from firestore_outbox.providers.protocol import InboundMessage, WebhookEvent
+from firestore_outbox.providers.whatsapp_cloud.webhook import events_in
 
 
 def envelope(*values: dict[str, Any], field: str = "messages") -> bytes:

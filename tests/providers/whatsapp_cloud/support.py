@@ -17,28 +17,28 @@ from google.cloud.firestore import AsyncClient
 from google.cloud.firestore_v1.services.firestore import FirestoreAsyncClient
 from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrpcAsyncIOTransport
 
-from emulator.firestore.emulator import FirestoreEmulator
-from emulator.outgoing import Answered, HttpCall
-from emulator.providers.simulator import DEFAULT_SECRET, ProviderSimulator
-from emulator.rpc.inprocess import InProcessChannel
+from firestore_emulator.emulator import FirestoreEmulator
+from firestore_emulator.outgoing import Answered, HttpCall
+from firestore_emulator.rpc.inprocess import InProcessChannel
+from firestore_outbox.clock import system_clock
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.writes import upsert
+from firestore_outbox.inbound.webhook import Answer
+from firestore_outbox.lane.ref import LaneRef
+from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET, ProviderSimulator
+from firestore_outbox.media.directory import DirectoryShelf
+from firestore_outbox.media.storage import FileRef
+from firestore_outbox.messages.enqueue import Enqueued, NewMessage
+from firestore_outbox.messages.model import MediaPart, OutboxMessage
+from firestore_outbox.providers.credentials import WEBHOOK_SECRET, Credentials, FixedCredentials
+from firestore_outbox.providers.outcome import Outcome
+from firestore_outbox.providers.pool import ConnectionPool
+from firestore_outbox.providers.protocol import Checked
+from firestore_outbox.providers.registry import Providers, ProviderSettings, providers
+from firestore_outbox.settings import Settings
+from firestore_outbox.wiring import System, assemble, media_desk
 from tests.patience import PATIENCE_SECONDS
 from tests.providers.support import LIMIT, NO_JITTER, WEBHOOK
-from worker.clock import system_clock
-from worker.domain.message import MediaPart, OutboxMessage
-from worker.domain.outcome import Outcome
-from worker.inbound.webhook import Answer
-from worker.media.directory import DirectoryShelf
-from worker.media.shelf import FileRef
-from worker.outbox.enqueue import Enqueued, NewMessage
-from worker.providers.credentials import WEBHOOK_SECRET, Credentials, FixedCredentials
-from worker.providers.pool import ConnectionPool
-from worker.providers.protocol import Checked
-from worker.providers.registry import Providers, ProviderSettings, providers
-from worker.settings import Settings
-from worker.store import paths
-from worker.store.lanes import LaneRef
-from worker.store.writes import upsert
-from worker.wiring import System, assemble, media_desk
 
 NAME = "whatsapp_cloud"
 TOKEN = "EAAGtoken0123456789abcdefghij"

@@ -13,10 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.providers.support import LIMIT, message, text
-from tests.providers.whatsapp_cloud.support import NAME, SECRETS, TOKEN, Office, media
-from worker.domain.message import OutboxMessage
-from worker.domain.outcome import (
+from firestore_outbox.messages.model import OutboxMessage
+from firestore_outbox.providers.credentials import FixedCredentials
+from firestore_outbox.providers.outcome import (
     AuthFailed,
     ErrorCode,
     Outcome,
@@ -27,11 +26,12 @@ from worker.domain.outcome import (
     Throttled,
     Unknown,
 )
-from worker.domain.receipt import Bounced
-from worker.providers.credentials import FixedCredentials
-from worker.providers.protocol import PartReceipt
-from worker.providers.registry import ProviderSettings, providers
-from worker.providers.whatsapp_codes import MEANINGS, Kind, failure, meaning
+from firestore_outbox.providers.protocol import PartReceipt
+from firestore_outbox.providers.registry import ProviderSettings, providers
+from firestore_outbox.providers.whatsapp_cloud.codes import MEANINGS, Kind, failure, meaning
+from firestore_outbox.receipts.rules import Bounced
+from tests.providers.support import LIMIT, message, text
+from tests.providers.whatsapp_cloud.support import NAME, SECRETS, TOKEN, Office, media
 
 Check = Callable[[Any], bool]
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from firestore_outbox.providers.protocol import InboundMessage, Unrecognised, WebhookEvent
+from firestore_outbox.providers.whatsapp_cloud.webhook import events_in
 from tests.providers.whatsapp_cloud.bodies import envelope, inbound, only, read, status
-from worker.providers.protocol import InboundMessage, Unrecognised, WebhookEvent
-from worker.providers.whatsapp_cloud_webhook import events_in
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),

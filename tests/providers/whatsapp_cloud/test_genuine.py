@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from firestore_outbox.providers.credentials import Credentials, FixedCredentials
+from firestore_outbox.providers.registry import ProviderSettings, Refused, providers
 from tests.providers.support import START
 from tests.providers.whatsapp_cloud.bodies import envelope, status
 from tests.providers.whatsapp_cloud.support import NAME, SECRETS
-from worker.providers.credentials import Credentials, FixedCredentials
-from worker.providers.registry import ProviderSettings, Refused, providers
 
 ADAPTERS = providers(ProviderSettings(), credentials=FixedCredentials({"acme": SECRETS}))
 META = ADAPTERS[NAME]

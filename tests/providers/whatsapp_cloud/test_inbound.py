@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from firestore_outbox.messages.model import MAX_PARTS, MAX_TEXT, MediaPart, TextPart
+from firestore_outbox.providers.protocol import InboundMessage, Unrecognised
+from firestore_outbox.providers.whatsapp_cloud.webhook import events_in
 from tests.providers.support import START
 from tests.providers.whatsapp_cloud.bodies import envelope, inbound, only, read
 from tests.providers.whatsapp_cloud.support import NAME, SECRETS, Office
-from worker.domain.message import MAX_PARTS, MAX_TEXT, MediaPart, TextPart
-from worker.providers.protocol import InboundMessage, Unrecognised
-from worker.providers.whatsapp_cloud_webhook import events_in
 
 
 def test_a_text_is_a_text() -> None:

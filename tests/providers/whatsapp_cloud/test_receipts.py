@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from firestore_outbox.messages.model import MessageStatus
+from firestore_outbox.providers.outcome import ErrorCode
+from firestore_outbox.providers.protocol import PartReceipt, Unrecognised
+from firestore_outbox.providers.whatsapp_cloud.webhook import MAX_EVENTS, events_in
+from firestore_outbox.receipts.rules import Advance, Arrived, Bounced, Progress, ShownMessage, apply
 from tests.providers.whatsapp_cloud.bodies import envelope, inbound, only, status
-from worker.domain.message import MessageStatus
-from worker.domain.outcome import ErrorCode
-from worker.domain.receipt import Advance, Arrived, Bounced, Progress, ShownMessage, apply
-from worker.providers.protocol import PartReceipt, Unrecognised
-from worker.providers.whatsapp_cloud_webhook import MAX_EVENTS, events_in
 
 
 @pytest.mark.parametrize(

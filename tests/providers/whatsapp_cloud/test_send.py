@@ -8,10 +8,9 @@ from datetime import timedelta
 
 import pytest
 
-from tests.providers.support import LIMIT, message, text
-from tests.providers.whatsapp_cloud.support import NAME, SECRETS, TOKEN, Office, media
-from worker.domain.message import TemplatePart
-from worker.domain.outcome import (
+from firestore_outbox.messages.model import TemplatePart
+from firestore_outbox.providers.credentials import FixedCredentials
+from firestore_outbox.providers.outcome import (
     AuthFailed,
     Capability,
     ErrorCode,
@@ -21,9 +20,10 @@ from worker.domain.outcome import (
     Throttled,
     Unknown,
 )
-from worker.providers.credentials import FixedCredentials
-from worker.providers.protocol import MediaMode
-from worker.providers.registry import ProviderSettings, providers
+from firestore_outbox.providers.protocol import MediaMode
+from firestore_outbox.providers.registry import ProviderSettings, providers
+from tests.providers.support import LIMIT, message, text
+from tests.providers.whatsapp_cloud.support import NAME, SECRETS, TOKEN, Office, media
 
 # --- what is sent
 

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from emulator.providers.multipart import BadForm, read_form
+from firestore_outbox.local.simulators.multipart import BadForm, read_form
 from tests.providers.whatsapp_cloud.support import PICTURE, Office
 
 BASE = "/whatsapp_cloud/v23.0/acme"

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from emulator.outgoing import HttpCall
+from firestore_emulator.outgoing import HttpCall
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.writes import update
+from firestore_outbox.inbound.webhook import Answer
 from tests.providers.whatsapp_cloud.bodies import envelope, status
 from tests.providers.whatsapp_cloud.support import NAME, SECRETS, Office
-from worker.inbound.webhook import Answer
-from worker.store import paths
-from worker.store.writes import update
 
 ORDERS = list(itertools.permutations(["sent", "delivered", "read"]))
 

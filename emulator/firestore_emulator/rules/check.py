@@ -1,0 +1,320 @@
+"""What a file that parses may still get wrong. Errors refuse it; warnings are for its author."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from firestore_emulator.rules import ast, methods, text
+from firestore_emulator.rules.ast import Span
+from firestore_emulator.rules.evaluate import DOCUMENT_FUNCTIONS
+from firestore_emulator.rules.grammar import SyntaxFault, check_numbers
+from firestore_emulator.rules.limits import MAX_ARGUMENTS, MAX_CALL_DEPTH, MAX_EXPRESSION_DEPTH, MAX_LETS
+from firestore_emulator.rules.values import TYPES, Failure
+
+METHODS = frozenset({"get", "list", "create", "update", "delete", "read", "write"})
+_PATTERN_METHODS = frozenset({"matches", "split", "replace"})
+_TYPE_LIST = "bool,bytes,constraint,duration,float,int,latlng,list,vector,set,number,map,string,timestamp,path,map_diff"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    span: Span | None
+    message: str
+    is_error: bool
+
+
+@dataclass
+class _Names:
+    """What is declared around a piece of the file."""
+
+    outer: _Names | None = None
+    functions: dict[str, ast.Function] = field(default_factory=dict)
+    variables: frozenset[str] = frozenset()
+
+    def function(self, name: str) -> tuple[ast.Function, _Names] | None:
+        names: _Names | None = self
+        while names is not None:
+            if name in names.functions:
+                return names.functions[name], names
+            names = names.outer
+        return None
+
+    def has_variable(self, name: str) -> bool:
+        names: _Names | None = self
+        while names is not None:
+            if name in names.variables:
+                return True
+            names = names.outer
+        return False
+
+
+def check(file: ast.File) -> list[Found]:
+    """Every error and warning about the file, in the order of the source."""
+    checker = _Checker(file)
+    checker.run()
+    return sorted(checker.found, key=lambda one: one.span.start if one.span is not None else -1)
+
+
+class _Checker:
+    def __init__(self, file: ast.File) -> None:
+        self._file = file
+        self.found: list[Found] = []
+        self._reported: set[tuple[int, str]] = set()
+        self._declared: dict[int, ast.Function] = {}
+        self._called: dict[int, list[ast.Function]] = {}
+        """By each function, those that it calls."""
+        self._is_circular = False
+
+    def _error(self, span: Span, message: str) -> None:
+        self._add(Found(span, message, True))
+
+    def _warn(self, span: Span | None, message: str) -> None:
+        self._add(Found(span, message, False))
+
+    def _add(self, found: Found) -> None:
+        key = (-1 if found.span is None else found.span.start, found.message)
+        if key not in self._reported:
+            self._reported.add(key)
+            self.found.append(found)
+
+    def run(self) -> None:
+        file = self._file
+        if file.version == "1":
+            self._warn(
+                None, "Ruleset uses old version (version [1]). Please update to the latest version (version [2])."
+            )
+        top = _Names()
+        self._functions(file.functions, top)
+        seen: set[str] = set()
+        for service in file.services:
+            if service.name in seen:
+                self._error(service.span, "Duplicate service name declaration.")
+            seen.add(service.name)
+            if not service.functions and not service.matches:
+                self._error(service.span, "The 'service' body must contain at least one declaration.")
+            names = _Names(top)
+            self._functions(service.functions, names)
+            for match in service.matches:
+                self._match(match, names)
+        self._circles()
+        if not file.services:
+            self._warn(None, "No service is declared: nothing is allowed.")
+
+    def _match(self, match: ast.Match, outer: _Names) -> None:
+        variables = [part for part in match.segments if isinstance(part, ast.Variable)]
+        seen: set[str] = set()
+        for variable in variables:
+            if variable.name in seen:
+                self._error(match.span, f"Variable {variable.name} already exists in the PathTemplate.")
+            seen.add(variable.name)
+        globs = [index for index, part in enumerate(match.segments) if isinstance(part, ast.Variable) and part.is_glob]
+        if len(globs) > 1:
+            self._error(match.span, "Invalid glob match expression. Only one glob match is permitted in a match path.")
+        elif globs and self._file.version == "1" and globs[0] != len(match.segments) - 1:
+            self._error(
+                match.span,
+                "Invalid glob match expression. Glob matches are permitted as the last segment in a match declaration "
+                "path.",
+            )
+        if not match.functions and not match.allows and not match.matches:
+            self._error(match.span, "The 'match' body must contain at least one declaration.")
+        names = _Names(outer, variables=frozenset(seen))
+        self._functions(match.functions, names)
+        for allow in match.allows:
+            for method in allow.methods:
+                if method.name not in METHODS:
+                    self._warn(method.span, f"Invalid method name: {method.name}.")
+            if allow.condition is not None:
+                self._expression(allow.condition, names, frozenset())
+        for inner in match.matches:
+            self._match(inner, names)
+
+    # --- functions
+
+    def _functions(self, functions: tuple[ast.Function, ...], names: _Names) -> None:
+        for function in functions:
+            if function.name in names.functions:
+                self._error(function.span, f"Function {function.name} is already defined.")
+            names.functions[function.name] = function
+        for function in functions:
+            self._function(function, names)
+
+    def _function(self, function: ast.Function, names: _Names) -> None:
+        if len(function.parameters) > MAX_ARGUMENTS:
+            message = f"Maximum allowed function arguments of {MAX_ARGUMENTS} for function {function.name} is reached."
+            self._error(function.span, message)
+        if len(function.lets) > MAX_LETS:
+            span = function.lets[MAX_LETS].span
+            self._error(span, "Maximum allowed variable count of 10 for a given function has been reached.")
+        bound: set[str] = set()
+        bindings = [(one.name, one.span) for one in function.parameters]
+        bindings += [(one.name, one.span) for one in function.lets]
+        for name, span in bindings:
+            if name in bound:
+                self._error(span, f"The identifier [{name}] is already bound in the current scope.")
+            bound.add(name)
+        known = {parameter.name for parameter in function.parameters}
+        for let in function.lets:
+            self._expression(let.value, names, frozenset(known))
+            known.add(let.name)
+        self._expression(function.result, names, frozenset(known))
+        self._declared[id(function)] = function
+        self._called[id(function)] = [
+            declared[0]
+            for body in (function.result, *(let.value for let in function.lets))
+            for call in _walk(body)
+            if isinstance(call, ast.Call) and (declared := names.function(call.name)) is not None
+        ]
+
+    def _circles(self) -> None:
+        """Refuse functions that call themselves, and calls below each other beyond the limit."""
+        depths: dict[int, int] = {}
+        for number, function in self._declared.items():
+            if not self._refuse_circle(function):
+                self._depth(number, depths)
+
+    def _refuse_circle(self, start: ast.Function) -> bool:
+        pending: list[tuple[ast.Function, tuple[str, ...]]] = [(start, (start.name,))]
+        seen: set[int] = set()
+        while pending:
+            function, chain = pending.pop()
+            for called in self._called[id(function)]:
+                if called is start:
+                    message = f"Detected a call cycle between [{','.join(sorted(chain))}] functions."
+                    self._error(start.span, "Recursive call is not allowed." if len(chain) == 1 else message)
+                    self._is_circular = True
+                    return True
+                if id(called) not in seen:
+                    seen.add(id(called))
+                    pending.append((called, (*chain, called.name)))
+        return False
+
+    def _depth(self, number: int, depths: dict[int, int]) -> int:
+        """How many functions below this one call each other."""
+        if self._is_circular:
+            return 0
+        if number not in depths:
+            below = [self._depth(id(called), depths) + 1 for called in self._called[number]]
+            depths[number] = max(below, default=0)
+            if depths[number] == MAX_CALL_DEPTH + 1:
+                name = self._declared[number].name
+                message = f"Maximum allowed call depth of {MAX_CALL_DEPTH} is reached for [{name}]."
+                self._error(self._declared[number].span, message)
+        return depths[number]
+
+    # --- expressions
+
+    def _expression(self, node: ast.Expression, names: _Names, local: frozenset[str], depth: int = 1) -> None:
+        try:
+            check_numbers(node)
+        except SyntaxFault as fault:
+            self._error(node.span, fault.message)
+        if depth > MAX_EXPRESSION_DEPTH:
+            self._error(node.span, "Expression is too complex to evaluate safely.")
+            return
+        match node:
+            case ast.Name():
+                self._name(node, names, local)
+            case ast.TypeTest():
+                if node.type_name not in TYPES:
+                    self._error(
+                        node.span,
+                        "An unsupported type identifier was used with the 'is' operator. "
+                        f"Received {node.type_name}. Expected one of {_TYPE_LIST}",
+                    )
+            case ast.Call():
+                self._call(node, names)
+            case ast.MethodCall():
+                self._method(node, names, local, depth)
+                return
+        for child, step in steps(node):
+            self._expression(child, names, local, depth + step)
+
+    def _name(self, node: ast.Name, names: _Names, local: frozenset[str]) -> None:
+        if node.name in local or names.has_variable(node.name) or node.name in ("request", "resource"):
+            return
+        if node.name in methods.PACKAGES:
+            self._error(node.span, f"{node.name} is a package and cannot be used as variable name.")
+        else:
+            self._warn(node.span, f"Invalid variable name: {node.name}.")
+
+    def _call(self, node: ast.Call, names: _Names) -> None:
+        declared = names.function(node.name)
+        if declared is not None:
+            if len(declared[0].parameters) != len(node.arguments):
+                self._warn(node.span, f"Incorrect number of arguments supplied to function: {node.name}.")
+        elif node.name not in DOCUMENT_FUNCTIONS and node.name not in methods.FUNCTIONS:
+            self._warn(node.span, f"Invalid function name: {node.name}.")
+
+    def _method(self, node: ast.MethodCall, names: _Names, local: frozenset[str], depth: int) -> None:
+        target = node.target
+        is_package = (
+            isinstance(target, ast.Name)
+            and target.name in methods.PACKAGES
+            and target.name not in local
+            and not names.has_variable(target.name)
+        )
+        if not is_package:
+            self._expression(target, names, local, depth + 1)
+        elif isinstance(target, ast.Name) and node.name not in methods.PACKAGES[target.name]:
+            self._warn(node.span, f"Invalid function name: {target.name}.{node.name}.")
+        if node.name in _PATTERN_METHODS and node.arguments and isinstance(node.arguments[0], ast.Literal):
+            pattern = node.arguments[0].value
+            # Google's compiler looks at the patterns of matches() alone; the others fail when they are evaluated.
+            if node.name == "matches" and isinstance(pattern, str):
+                try:
+                    text.expression(pattern)
+                except Failure as failure:
+                    self._error(node.arguments[0].span, str(failure))
+        for argument in node.arguments:
+            self._expression(argument, names, local, depth + 1)
+
+
+def steps(node: ast.Expression) -> Iterator[tuple[ast.Expression, int]]:
+    """The children of a node, and how much deeper each is."""
+    match node:
+        case ast.Member():
+            yield node.target, 0
+        case ast.Paren():
+            yield node.inner, 1
+        case ast.ListLiteral():
+            yield from ((item, 1) for item in node.items)
+        case ast.MapLiteral():
+            for key, value in node.entries:
+                yield key, 1
+                yield value, 1
+        case ast.PathLiteral():
+            for part in node.segments:
+                if isinstance(part, ast.Node):
+                    yield part, 1
+        case ast.Index():
+            yield node.target, 1
+            yield node.index, 1
+        case ast.Slice():
+            yield node.target, 1
+            for bound in (node.low, node.high):
+                if bound is not None:
+                    yield bound, 1
+        case ast.Call():
+            yield from ((argument, 1) for argument in node.arguments)
+        case ast.MethodCall():
+            yield node.target, 1
+            yield from ((argument, 1) for argument in node.arguments)
+        case ast.Unary() | ast.TypeTest():
+            yield node.operand, 1
+        case ast.Binary():
+            yield node.left, 1
+            yield node.right, 1
+        case ast.Conditional():
+            yield node.condition, 1
+            yield node.when_true, 1
+            yield node.when_false, 1
+
+
+def _walk(node: ast.Expression) -> Iterator[ast.Expression]:
+    pending = [node]
+    while pending:
+        one = pending.pop()
+        yield one
+        pending.extend(child for child, _ in steps(one))

@@ -1,0 +1,252 @@
+"""Documents and index entries in SQLite tables. It knows keys and bytes; what they mean is the engine's business."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence, Set
+from pathlib import Path
+from typing import NamedTuple
+
+from firestore_emulator.database import Database
+from firestore_emulator.documents import keys
+from firestore_emulator.documents.names import Location
+from firestore_emulator.documents.protos import Document, Proto
+from firestore_emulator.queries.plan import DocumentKeys, Scan, Shape
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS documents(
+    id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, collection TEXT NOT NULL, data BLOB NOT NULL);
+CREATE INDEX IF NOT EXISTS documents_by_collection ON documents(collection);
+CREATE TABLE IF NOT EXISTS shapes(id INTEGER PRIMARY KEY AUTOINCREMENT, definition TEXT NOT NULL UNIQUE);
+CREATE TABLE IF NOT EXISTS entries(
+    shape INTEGER NOT NULL, key BLOB NOT NULL, document INTEGER NOT NULL, PRIMARY KEY(shape, key)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+INSERT OR IGNORE INTO meta(name, value) VALUES('last_commit_micros', 0);
+CREATE TABLE IF NOT EXISTS triggers(
+    project TEXT NOT NULL, name TEXT NOT NULL, definition TEXT NOT NULL, PRIMARY KEY(project, name)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS events(
+    id INTEGER PRIMARY KEY AUTOINCREMENT, project TEXT NOT NULL, trigger TEXT NOT NULL, type TEXT NOT NULL,
+    document TEXT NOT NULL, micros INTEGER NOT NULL, payload BLOB NOT NULL);
+"""
+
+_INSERT_ENTRY = "INSERT INTO entries(shape, key, document) VALUES(?, ?, ?)"
+_MOVE_ENTRY = "UPDATE entries SET key=? WHERE shape=? AND key=?"
+_REMOVE_ENTRY = "DELETE FROM entries WHERE shape=? AND key=?"
+MAX_SHAPES = 64
+"""More distinct query shapes than this, and the one unused for longest is dropped; asked for again, it is made anew."""
+
+
+class Row(NamedTuple):
+    """A document as it is stored."""
+
+    number: int
+    data: bytes
+
+
+class Kept(NamedTuple):
+    """A shape whose entries are kept up to date."""
+
+    shape: Shape
+    number: int
+    fields: frozenset[str]
+    """The top-level fields on which its entries depend."""
+
+
+class Insert(NamedTuple):
+    """A document that is not stored yet."""
+
+    location: Location
+    key: bytes
+    new: Proto
+    data: bytes
+    """`new`, serialized."""
+
+
+class Update(NamedTuple):
+    """A stored document that gets other fields."""
+
+    location: Location
+    number: int
+    old: Proto
+    """What is stored now, so that its entries can be taken out."""
+    new: Proto
+    data: bytes
+    """`new`, serialized."""
+    touched: Set[str] | None
+    """The top-level fields in which the two may differ; None: in all."""
+
+
+class Storage:
+    def __init__(self, path: Path | None) -> None:
+        self.database = Database(path, SCHEMA)
+        (last,) = self.database.execute("SELECT coalesce(max(id), 0) FROM documents").fetchone()
+        self._next_number: int = last + 1
+        """Numbers are given out here, so that a commit's documents and their entries can be written in two calls."""
+        self._shapes: OrderedDict[Shape, int] = OrderedDict()
+        self._by_collection: dict[str | None, list[Kept]] = {}
+        for number, definition in self.database.rows("SELECT id, definition FROM shapes ORDER BY id"):
+            self._remember(Shape.from_definition(definition), number)
+
+    # --- documents ---------------------------------------------------------------------------------------------------
+
+    def get(self, key: bytes) -> bytes | None:
+        row = self.database.execute("SELECT data FROM documents WHERE key=?", (key,)).fetchone()
+        return None if row is None else row[0]
+
+    def row(self, key: bytes) -> Row | None:
+        found = self.database.execute("SELECT id, data FROM documents WHERE key=?", (key,)).fetchone()
+        return None if found is None else Row._make(found)
+
+    def insert(self, inserts: Sequence[Insert]) -> None:
+        """Inside `database.atomic()`, all at a time, since each call of SQLite has its price."""
+        documents: list[tuple[int, bytes, str, bytes]] = []
+        entries: list[tuple[int, bytes, int]] = []
+        for number, (location, key, new, data) in enumerate(inserts, self._next_number):
+            documents.append((number, key, location.collection_id, data))
+            shapes = self._kept_for(location)
+            if shapes:
+                after = DocumentKeys(location, new)
+                for shape, shape_number, _ in shapes:
+                    entries += [(shape_number, entry, number) for entry in shape.entries_of(after)]
+        self._next_number += len(inserts)
+        self.database.executemany("INSERT INTO documents(id, key, collection, data) VALUES(?, ?, ?, ?)", documents)
+        self.database.executemany(_INSERT_ENTRY, entries)
+
+    def update(self, updates: Sequence[Update]) -> None:
+        """Inside `database.atomic()`, all at a time as well. Each document once."""
+        documents: list[tuple[bytes, int]] = []
+        moved: list[tuple[bytes, int, bytes]] = []
+        removed: list[tuple[int, bytes]] = []
+        added: list[tuple[int, bytes, int]] = []
+        for location, number, old, new, data, touched in updates:
+            documents.append((data, number))
+            concerned = self._kept_for(location)
+            if touched is not None:
+                concerned = [kept for kept in concerned if not touched.isdisjoint(kept.fields)]
+            if not concerned:
+                continue
+            before = DocumentKeys(location, old)
+            after = DocumentKeys(location, new, before, touched)
+            for shape, shape_number, _ in concerned:
+                were, are = shape.entries_of(before), shape.entries_of(after)
+                if were == are:
+                    continue
+                if len(were) == len(are) == 1:
+                    moved.append((are[0], shape_number, were[0]))
+                else:
+                    removed += [(shape_number, entry) for entry in set(were).difference(are)]
+                    added += [(shape_number, entry, number) for entry in set(are).difference(were)]
+        executemany = self.database.executemany
+        executemany("UPDATE documents SET data=? WHERE id=?", documents)
+        for sql, rows in ((_MOVE_ENTRY, moved), (_REMOVE_ENTRY, removed), (_INSERT_ENTRY, added)):
+            if rows:
+                executemany(sql, rows)
+
+    def delete(self, location: Location, key: bytes, old: Proto) -> None:
+        self.database.execute("DELETE FROM documents WHERE key=?", (key,))
+        before = DocumentKeys(location, old)
+        for shape, shape_number, _ in self._kept_for(location):
+            self._remove_entries(shape_number, set(shape.entries_of(before)))
+
+    def clear(self, prefix: bytes) -> None:
+        """Everything below a key, without a change being reported."""
+        below = (prefix, prefix + keys.AFTER)
+        with self.database.atomic():
+            self.database.execute(
+                "DELETE FROM entries WHERE document IN (SELECT id FROM documents WHERE key>=? AND key<?)",
+                below,
+            )
+            self.database.execute("DELETE FROM documents WHERE key>=? AND key<?", below)
+
+    def first_below(self, lower: bytes, upper: bytes) -> bytes | None:
+        """The first document key in a range: with it, children are found by leaps, however deep the tree is."""
+        row = self.database.execute(
+            "SELECT key FROM documents WHERE key>=? AND key<? ORDER BY key LIMIT 1", (lower, upper)
+        ).fetchone()
+        return None if row is None else row[0]
+
+    def last_commit_micros(self) -> int:
+        (micros,) = self.database.execute("SELECT value FROM meta WHERE name='last_commit_micros'").fetchone()
+        return int(micros)
+
+    def set_last_commit_micros(self, micros: int) -> None:
+        if self.database.is_durable:  # in memory nobody will come back to ask
+            self.database.execute("UPDATE meta SET value=? WHERE name='last_commit_micros'", (micros,))
+
+    # --- index entries -----------------------------------------------------------------------------------------------
+
+    def scan(self, scan: Scan, limit: int | None) -> Iterator[tuple[bytes, bytes]]:
+        """(position in the query's stored order, document bytes), in the scan's direction, lazily."""
+        direction = "DESC" if scan.backwards else "ASC"
+        start = len(scan.prefix)
+        found = self.database.execute(
+            "SELECT e.key, d.data FROM entries e CROSS JOIN documents d ON d.id=e.document "
+            f"WHERE e.shape=? AND e.key>=? AND e.key<? ORDER BY e.key {direction} LIMIT ?",
+            (self._number(scan.shape), scan.lower, scan.upper, -1 if limit is None else limit),
+        )
+        for key, data in found:
+            yield key[start:], data
+
+    def count(self, scan: Scan, limit: int | None) -> int:
+        sql = "SELECT count(*) FROM (SELECT 1 FROM entries WHERE shape=? AND key>=? AND key<? LIMIT ?)"
+        bound = -1 if limit is None else limit
+        (count,) = self.database.execute(sql, (self._number(scan.shape), scan.lower, scan.upper, bound)).fetchone()
+        return int(count)
+
+    def _number(self, shape: Shape) -> int:
+        number = self._shapes.get(shape)
+        if number is None:
+            return self._make(shape)
+        self._shapes.move_to_end(shape)
+        return number
+
+    def _make(self, shape: Shape) -> int:
+        database = self.database
+        with database.atomic():
+            while len(self._shapes) >= MAX_SHAPES:
+                self._drop_least_used()
+            (number,) = database.execute(
+                "INSERT INTO shapes(definition) VALUES(?) RETURNING id", (shape.definition(),)
+            ).fetchone()
+            where, bound = ("", ()) if shape.collection_id is None else (" WHERE collection=?", (shape.collection_id,))
+            for document_number, data in database.execute(f"SELECT id, data FROM documents{where}", bound):
+                document = Document.FromString(data)
+                entries = shape.entries(location_of(document), document)
+                self._insert_entries(number, set(entries), document_number)
+        self._remember(shape, number)
+        return int(number)
+
+    def _remember(self, shape: Shape, number: int) -> None:
+        self._shapes[shape] = number
+        self._by_collection.setdefault(shape.collection_id, []).append(Kept(shape, number, shape.fields))
+
+    def _drop_least_used(self) -> None:
+        shape, number = self._shapes.popitem(last=False)
+        self._by_collection[shape.collection_id].remove(Kept(shape, number, shape.fields))
+        self.database.execute("DELETE FROM entries WHERE shape=?", (number,))
+        self.database.execute("DELETE FROM shapes WHERE id=?", (number,))
+
+    def _kept_for(self, location: Location) -> list[Kept]:
+        own = self._by_collection.get(location.collection_id, [])
+        anywhere = self._by_collection.get(None)
+        return own if not anywhere else own + anywhere
+
+    def _insert_entries(self, shape: int, entries: set[bytes], document: int) -> None:
+        if entries:
+            self.database.executemany(
+                _INSERT_ENTRY,
+                [(shape, key, document) for key in entries],
+            )
+
+    def _remove_entries(self, shape: int, entries: set[bytes]) -> None:
+        if entries:
+            self.database.executemany(_REMOVE_ENTRY, [(shape, key) for key in entries])
+
+    def close(self) -> None:
+        self.database.close()
+
+
+def location_of(document: Proto) -> Location:
+    """Of a stored document, whose name was checked when it was written."""
+    parts = document.name.split("/")
+    return Location("/".join(parts[:4]), tuple(parts[5:]))

@@ -1,0 +1,161 @@
+"""The public API of firestore-outbox. Everything else in this package is private and may change in any release.
+
+    from firestore_outbox import send_message, schedule_message, cancel_message     # in your batch or transaction
+    from firestore_outbox import watch_message, watch_thread                        # and what became of it
+    from firestore_outbox import Provider, Sent, Throttled, Retryable, Rejected     # an adapter for your provider
+    from firestore_outbox import Settings, create_app                               # the worker inside your own process
+
+Names are loaded when they are first used: a backend that only sends messages does not import the worker.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.2.0"
+
+_HOME = {
+    # sending, from a backend
+    "send_message": "backend.batch",
+    "schedule_message": "backend.batch",
+    "cancel_message": "backend.batch",
+    "watch_message": "backend.batch",
+    "watch_thread": "backend.batch",
+    "new_request_id": "backend.batch",
+    "thread_id_of": "backend.message",
+    "InvalidMessage": "backend.message",
+    "Message": "backend.batch",
+    "Written": "backend.batch",
+    # adapters for providers
+    "Provider": "providers.protocol",
+    "Profile": "providers.protocol",
+    "Secret": "providers.protocol",
+    "Checked": "providers.protocol",
+    "PartReceipt": "providers.protocol",
+    "InboundMessage": "providers.protocol",
+    "SessionChanged": "providers.protocol",
+    "Unrecognised": "providers.protocol",
+    "WebhookEvent": "providers.protocol",
+    "Credentials": "providers.credentials",
+    "ProviderTools": "providers.entry_points",
+    "Outcome": "providers.outcome",
+    "Sent": "providers.outcome",
+    "Throttled": "providers.outcome",
+    "Retryable": "providers.outcome",
+    "Rejected": "providers.outcome",
+    "AuthFailed": "providers.outcome",
+    "NotConnected": "providers.outcome",
+    "Unknown": "providers.outcome",
+    "Scope": "providers.outcome",
+    "ErrorCode": "providers.outcome",
+    "DeliveryError": "providers.outcome",
+    "Capability": "providers.outcome",
+    "OutboxMessage": "messages.model",
+    "TextPart": "messages.model",
+    "MediaPart": "messages.model",
+    "TemplatePart": "messages.model",
+    # embedding
+    "Settings": "settings",
+    "create_app": "web.asgi",
+}
+"""Which module has each name."""
+
+__all__ = [  # noqa: RUF022 - in the order of the table above; a test compares the two
+    "send_message",
+    "schedule_message",
+    "cancel_message",
+    "watch_message",
+    "watch_thread",
+    "new_request_id",
+    "thread_id_of",
+    "InvalidMessage",
+    "Message",
+    "Written",
+    "Provider",
+    "Profile",
+    "Secret",
+    "Checked",
+    "PartReceipt",
+    "InboundMessage",
+    "SessionChanged",
+    "Unrecognised",
+    "WebhookEvent",
+    "Credentials",
+    "ProviderTools",
+    "Outcome",
+    "Sent",
+    "Throttled",
+    "Retryable",
+    "Rejected",
+    "AuthFailed",
+    "NotConnected",
+    "Unknown",
+    "Scope",
+    "ErrorCode",
+    "DeliveryError",
+    "Capability",
+    "OutboxMessage",
+    "TextPart",
+    "MediaPart",
+    "TemplatePart",
+    "Settings",
+    "create_app",
+    "__version__",
+]
+
+if TYPE_CHECKING:
+    from firestore_outbox.backend.batch import (
+        Message,
+        Written,
+        cancel_message,
+        new_request_id,
+        schedule_message,
+        send_message,
+        watch_message,
+        watch_thread,
+    )
+    from firestore_outbox.backend.message import InvalidMessage, thread_id_of
+    from firestore_outbox.messages.model import MediaPart, OutboxMessage, TemplatePart, TextPart
+    from firestore_outbox.providers.credentials import Credentials
+    from firestore_outbox.providers.entry_points import ProviderTools
+    from firestore_outbox.providers.outcome import (
+        AuthFailed,
+        Capability,
+        DeliveryError,
+        ErrorCode,
+        NotConnected,
+        Outcome,
+        Rejected,
+        Retryable,
+        Scope,
+        Sent,
+        Throttled,
+        Unknown,
+    )
+    from firestore_outbox.providers.protocol import (
+        Checked,
+        InboundMessage,
+        PartReceipt,
+        Profile,
+        Provider,
+        Secret,
+        SessionChanged,
+        Unrecognised,
+        WebhookEvent,
+    )
+    from firestore_outbox.settings import Settings
+    from firestore_outbox.web.asgi import create_app
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

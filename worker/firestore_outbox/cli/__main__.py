@@ -1,0 +1,3 @@
+from firestore_outbox.cli import main
+
+main()

@@ -1,0 +1,219 @@
+"""Commands that run things here: emulator, dev, demo, worker, sim."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from firestore_outbox.cli.output import Json, console, fail, run, stop_on_signals
+
+Port = Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(emulator)
+    app.command()(dev)
+    app.command()(demo)
+    app.command()(worker)
+    app.command()(sim)
+
+
+def emulator(
+    firestore_port: Annotated[int, typer.Option(min=0, max=65535, help="Firestore's port; 0 takes a free one.")] = 8080,
+    tasks_port: Annotated[int, typer.Option(min=0, max=65535, help="Cloud Tasks' port; 0 takes a free one.")] = 8123,
+    data: Annotated[
+        Path | None, typer.Option(file_okay=False, help="Keep everything in this directory. Without it: in memory.")
+    ] = None,
+    indexes: Annotated[
+        Path | None,
+        typer.Option(help="A firestore.indexes.json: queries that production would refuse are refused."),
+    ] = None,
+    rules: Annotated[
+        Path | None,
+        typer.Option(help="A firestore.rules to enforce, loaded again when it changes. Without it: none."),
+    ] = None,
+    functions: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Where Firestore events of registered triggers go.")
+    ] = None,
+    queue: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="A queue that shall exist: projects/P/locations/L/queues/Q. May be repeated."
+        ),
+    ] = None,
+    optimistic: Annotated[
+        bool, typer.Option("--optimistic", help="Transactions take no locks; a commit that comes too late is aborted.")
+    ] = False,
+    tasks_only: Annotated[bool, typer.Option("--tasks-only", help="No Firestore: somebody else's is used.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Firestore and Cloud Tasks on this machine, for any project, until Ctrl-C."""
+    from firestore_emulator import cli as emulator_command
+
+    if functions is not None and not emulator_command.ADDRESS.fullmatch(functions):
+        raise typer.BadParameter(emulator_command.NOT_AN_ADDRESS, param_hint="--functions")
+    try:
+        emulator_command.serve(
+            port=firestore_port,
+            tasks_port=tasks_port,
+            data=data,
+            indexes=indexes,
+            rules=rules,
+            functions=functions,
+            queues=queue or (),
+            optimistic=optimistic,
+            tasks_only=tasks_only,
+            as_json=as_json,
+            port_option="--firestore-port",
+        )
+    except emulator_command.Refused as refused:
+        fail(str(refused))
+
+
+def dev(
+    firestore_port: Port = 8080,
+    tasks_port: Port = 8123,
+    functions_port: Port = 8081,
+    worker_port: Port = 8082,
+    provider_port: Port = 8083,
+    page_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="The chat page, if npm ci was run; 0 takes a free one.")
+    ] = 8084,
+    data: Annotated[
+        Path | None, typer.Option(file_okay=False, help="Keep everything in this directory. Without it: in memory.")
+    ] = None,
+    indexes: Annotated[
+        Path | None, typer.Option(help="A firestore.indexes.json to hold queries to, in place of the product's own.")
+    ] = None,
+    rules: Annotated[
+        Path | None, typer.Option(help="A firestore.rules to enforce, in place of the product's own.")
+    ] = None,
+    no_rules: Annotated[
+        bool, typer.Option("--no-rules", help="Enforce no security rules: every page may write every document.")
+    ] = False,
+    official: Annotated[bool, typer.Option("--official", help="Google's Firestore emulator instead of ours.")] = False,
+    as_json: Json = False,
+) -> None:
+    """The whole product on this machine until Ctrl-C: Firestore, Cloud Tasks, functions, worker, a provider."""
+    from firestore_emulator.official import EmulatorFailed, EmulatorMissing
+    from firestore_emulator.processes import ProcessFailed
+    from firestore_emulator.stack import CannotStart
+    from firestore_outbox.local.chat_page import missing
+    from firestore_outbox.local.dev import DevSettings, DevStack
+    from firestore_outbox.local.product import INDEXES, RULES
+
+    no_page = missing()
+    settings = DevSettings(
+        firestore_port=firestore_port,
+        tasks_port=tasks_port,
+        functions_port=functions_port,
+        worker_port=worker_port,
+        provider_port=provider_port,
+        page_port=None if no_page else page_port,
+        data=data,
+        indexes=indexes or INDEXES,
+        rules=None if no_rules else rules or RULES,
+        official=official,
+    )
+
+    async def serve() -> None:
+        stop = asyncio.Event()
+        stop_on_signals(stop)
+        async with DevStack(settings) as stack:
+            addresses = {
+                "FIRESTORE_EMULATOR_HOST": stack.firestore,
+                "CLOUD_TASKS_EMULATOR_HOST": stack.tasks,
+                "functions": f"http://127.0.0.1:{stack.ports['functions']}",
+                "worker": stack.worker_url,
+                "provider": stack.provider_url,
+                **({"page": stack.page_url} if stack.page_url else {}),
+            }
+            if no_page:
+                print(f"outbox: {no_page}", file=sys.stderr)
+            _announce(addresses, as_json)
+            if not as_json:
+                console.out(f"{_exports(stack.firestore, stack.tasks, stack.worker_url)}  # for another terminal")
+            await stop.wait()
+
+    try:
+        run(serve())
+    except (CannotStart, ProcessFailed, EmulatorMissing, EmulatorFailed) as error:
+        fail(str(error))
+
+
+def _exports(firestore: str, tasks: str, worker_url: str) -> str:
+    """What makes other commands mean this stack, on whatever ports it is."""
+    return (
+        f"export FIRESTORE_EMULATOR_HOST={firestore} CLOUD_TASKS_EMULATOR_HOST={tasks} OUTBOX_WORKER_URL={worker_url}"
+    )
+
+
+def demo(
+    messages: Annotated[int, typer.Option(min=1, max=100_000, help="How many messages to send.")] = 1000,
+    accounts: Annotated[int, typer.Option(min=1, max=100, help="Over how many accounts.")] = 5,
+    official: Annotated[bool, typer.Option("--official", help="Google's Firestore emulator instead of ours.")] = False,
+    as_json: Json = False,
+) -> None:
+    """A scripted run that ends by itself: messages through a faulty provider, and what became of them."""
+    from firestore_emulator.official import EmulatorFailed, EmulatorMissing
+    from firestore_emulator.processes import ProcessFailed
+    from firestore_emulator.stack import CannotStart
+    from firestore_outbox.cli.demo import run_demo
+
+    try:
+        if not run(run_demo(messages=messages, accounts=accounts, official=official, as_json=as_json)):
+            raise typer.Exit(1)
+    except (CannotStart, ProcessFailed, EmulatorMissing, EmulatorFailed) as error:
+        fail(str(error))
+
+
+def worker(
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, envvar="PORT", help="Where Cloud Tasks finds it; 0 takes a free one.")
+    ] = 8082,
+    host: Annotated[str, typer.Option(envvar="OUTBOX_HOST", help="0.0.0.0 in a container.")] = "127.0.0.1",
+    pull: Annotated[bool, typer.Option("--pull", help="No HTTP: follow ready lanes by a listener.")] = False,
+    as_json: Json = False,
+) -> None:
+    """The Cloud Run service, or with --pull an always-on worker."""
+    from firestore_outbox import log
+    from firestore_outbox.cli.system import settings_from
+    from firestore_outbox.web.serve import serve_http, serve_pull
+
+    log.configure(os.environ.get("OUTBOX_LOG_LEVEL", "INFO"))
+
+    def ready(where: str) -> None:
+        print(json.dumps({"worker": where}) if as_json else f"ready  {where}", flush=True)
+
+    async def serve() -> None:
+        settings = settings_from(os.environ)
+        await (serve_pull(settings, ready) if pull else serve_http(settings, host, port, ready))
+
+    run(serve())
+
+
+def sim(
+    seeds: Annotated[int, typer.Option(min=1, help="How many worlds to run.")] = 100,
+    seed: Annotated[int | None, typer.Option(help="Replay this one.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = os.cpu_count() or 1,
+    as_json: Json = False,
+) -> None:
+    """Simulated worlds in virtual time, with crashes and lost messages; the auditor checks each."""
+    from firestore_outbox.local.simulation.command import simulate
+
+    if not simulate(first=seed or 0, count=1 if seed is not None else seeds, jobs=jobs, as_json=as_json):
+        raise typer.Exit(1)
+
+
+def _announce(addresses: dict[str, str], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(addresses), flush=True)
+    else:
+        console.out("ready  " + "  ".join(f"{name}={address}" for name, address in addresses.items()))
+        console.file.flush()

@@ -1,0 +1,224 @@
+"""Commands about reminders: add one and see what it will do, list them, pause, resume."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import datetime
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo
+
+import typer
+
+from firestore_outbox.cli.output import Json, console, fail, show_json, show_table
+from firestore_outbox.cli.reminder_options import When, hours_of, parts_of, targets_of, zone_of
+from firestore_outbox.cli.system import with_system
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.gateway import Snapshot
+from firestore_outbox.reminders.add import Added, Changed, Differs, NotChanged
+from firestore_outbox.reminders.calendar import InvalidSchedule
+from firestore_outbox.reminders.check import Faulty, NewReminder, next_fires
+from firestore_outbox.reminders.reminder import InvalidReminder, Missed, Reminder, ReminderStatus, parse_reminder
+from firestore_outbox.reminders.run import OnWindowEnd
+from firestore_outbox.reminders.store import INCOMPLETE
+from firestore_outbox.wiring import System
+
+MOST = 1_000
+
+ReminderId = Annotated[str, typer.Argument(metavar="ID", help="The reminderId.")]
+
+
+def register(app: typer.Typer) -> None:
+    reminders = typer.Typer(
+        help="Reminders, which fire runs: add, list, pause, resume.", no_args_is_help=True, rich_markup_mode=None
+    )
+    reminders.command()(add)
+    reminders.command("list")(list_)
+    reminders.command()(pause)
+    reminders.command()(resume)
+    app.add_typer(reminders, name="reminders")
+
+
+# --- add
+
+
+def add(
+    account: Annotated[str, typer.Option(help="The account to send from.")],
+    to: Annotated[list[str] | None, typer.Option(help="A recipient's address; may be repeated.")] = None,
+    targets: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="One address a line, or CSV with id and address; - reads them here."),
+    ] = None,
+    text: Annotated[str | None, typer.Option(help="What to say.")] = None,
+    parts: Annotated[str | None, typer.Option(metavar="JSON", help="A list of parts, instead of --text.")] = None,
+    timezone: Annotated[str | None, typer.Option(help="Such as Asia/Kuala_Lumpur; the account's by default.")] = None,
+    window: Annotated[str, typer.Option(metavar="HOURS", help="Delivery hours; over midnight 22-6, all day 0-24.")] = (
+        "6-18"
+    ),
+    at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Once: 2030-01-31T09:00, in the time zone; or now.")
+    ] = None,
+    cron: Annotated[str | None, typer.Option(help="Minute, hour, day, month, weekday: '0 9 * * 1-5'.")] = None,
+    rrule: Annotated[str | None, typer.Option(help="RFC 5545: 'FREQ=WEEKLY;BYDAY=MO', with --start.")] = None,
+    start: Annotated[str | None, typer.Option(metavar="TIME", help="When --rrule begins.")] = None,
+    on_window_end: Annotated[
+        OnWindowEnd, typer.Option(help="What becomes of targets that the window is too short for.")
+    ] = OnWindowEnd.STOP,
+    missed: Annotated[
+        Missed, typer.Option(help="What becomes of a time at which nothing ran, or the reminder was paused.")
+    ] = Missed.SKIP,
+    reminder_id: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="The same twice is one reminder; made up if not given.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Add a reminder, and see its next times and when its run will be done."""
+    wanted = targets_of(to or (), targets)
+    said = parts_of(text, parts)
+    hours = hours_of(window)
+    when = When(at, cron, rrule, start)
+    when.check()
+
+    async def work(system: System) -> Added:
+        zone = zone_of(timezone) if timezone is not None else await _account_zone(system, account)
+        new = NewReminder(
+            reminder_id=reminder_id or f"reminder-{secrets.token_hex(6)}",
+            fields={
+                "accountId": account,
+                "parts": said,
+                "timezone": zone.key,
+                "window": hours,
+                "schedule": when.schedule(zone, system.clock()),
+                "onWindowEnd": on_window_end.value,
+                "missed": missed.value,
+            },
+            targets=wanted.wanted,
+            created_by="outbox-cli",
+        )
+        result = await system.remind(new)
+        if isinstance(result, Faulty):
+            fail("it was not accepted: " + "\n  ".join(wanted.in_words(fault) for fault in result.sentences))
+        if isinstance(result, Differs):
+            fail(f"another reminder has the id {new.reminder_id}; choose another --id")
+        return result
+
+    _show_added(with_system(work), as_json)
+
+
+def _show_added(added: Added, as_json: bool) -> None:
+    forecast = added.forecast
+    if as_json:
+        told = None if forecast is None else {"endsAt": forecast.ends_at, "warning": forecast.warning}
+        show_json(
+            {
+                "reminderId": added.reminder_id,
+                "isNew": added.is_new,
+                "status": added.status.value,
+                "targets": added.targets,
+                "nextFires": list(added.fires),
+                "forecast": told,
+            }
+        )
+        return
+    there = "" if added.is_new else "  (it was there)"
+    console.print(f"{added.reminder_id}  {added.status.value}  {added.targets:,} targets{there}")
+    for fire in added.fires:
+        console.print(f"  fires {_local(fire)}")
+    if forecast is not None and forecast.ends_at is not None:
+        console.print(f"  ends  {_local(forecast.ends_at)}, as things are now")
+    if forecast is not None and forecast.warning is not None:
+        console.print(f"  warning: {forecast.warning}", style="yellow", soft_wrap=True)
+
+
+def _local(at: datetime) -> str:
+    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+async def _account_zone(system: System, account: str) -> ZoneInfo:
+    snapshot = await system.gateway.get(paths.account(account)) if account and "/" not in account else None
+    if snapshot is None:
+        fail(f"there is no account {account}; add it with: outbox accounts add {account}")
+    return zone_of(str(snapshot.data.get("timezone", "UTC")))
+
+
+# --- list
+
+
+def list_(as_json: Json = False) -> None:
+    """All reminders, with their next time and their last run."""
+
+    async def work(system: System) -> list[dict[str, Any]]:
+        return [_row(snapshot, system.clock()) for snapshot in await system.runs.reminders(MOST)]
+
+    rows = with_system(work)
+    if as_json:
+        show_json(rows)
+        return
+    columns = ["reminderId", "accountId", "status", "schedule", "timezone", "targets", "nextFireAt", "lastRunId"]
+    empty = "there are no reminders; add one with: outbox reminders add"
+    show_table(columns, [[row[name] for name in columns] for row in rows], empty)
+
+
+def _row(snapshot: Snapshot, now: datetime) -> dict[str, Any]:
+    data, parsed = snapshot.data, parse_reminder(snapshot.id, snapshot.data)
+    return {
+        "reminderId": snapshot.id,
+        "accountId": data.get("accountId"),
+        "status": _status(parsed, incomplete=bool(data.get(INCOMPLETE))),
+        "schedule": _schedule(data.get("schedule")),
+        "timezone": data.get("timezone"),
+        "targets": data.get("targetCount", len(data.get("targets") or ()) or None),
+        "nextFireAt": _next(parsed, now),
+        "lastRunId": data.get("lastRunId"),
+    }
+
+
+def _status(parsed: Reminder | InvalidReminder, *, incomplete: bool) -> str:
+    if isinstance(parsed, InvalidReminder):
+        return f"cannot fire: {parsed}"
+    return "incomplete" if incomplete else parsed.status.value
+
+
+def _schedule(schedule: Any) -> str:
+    if not isinstance(schedule, dict):
+        return ""
+    said = schedule.get("cron") or schedule.get("rrule") or schedule.get("at")
+    return f"at {_local(said)}" if isinstance(said, datetime) else str(said)
+
+
+def _next(parsed: Reminder | InvalidReminder, now: datetime) -> datetime | None:
+    if isinstance(parsed, InvalidReminder) or parsed.status is not ReminderStatus.ACTIVE:
+        return None
+    try:
+        return next(iter(next_fires(parsed, now)), None)
+    except InvalidSchedule:
+        return None
+
+
+# --- pause, resume
+
+
+def pause(reminder: ReminderId, as_json: Json = False) -> None:
+    """Fire no more until it is resumed. A run that goes on is another thing: outbox runs pause."""
+    _set(reminder, ReminderStatus.PAUSED, as_json)
+
+
+def resume(reminder: ReminderId, as_json: Json = False) -> None:
+    """Fire again; times that were missed are treated as the reminder says."""
+    _set(reminder, ReminderStatus.ACTIVE, as_json)
+
+
+def _set(reminder_id: str, status: ReminderStatus, as_json: bool) -> None:
+    async def work(system: System) -> Changed:
+        if "/" in reminder_id:
+            fail(f"there is no reminder {reminder_id}")
+        result = await system.remind.set_status(reminder_id, status)
+        if isinstance(result, NotChanged):
+            fail(result.sentence)
+        return result
+
+    changed = with_system(work)
+    next_fire = changed.fires[0] if changed.fires else None
+    if as_json:
+        show_json({"reminderId": reminder_id, "status": changed.status.value, "nextFireAt": next_fire})
+    else:
+        console.print(f"{reminder_id}  {changed.status.value}" + (f"  fires {_local(next_fire)}" if next_fire else ""))

@@ -1,0 +1,248 @@
+"""Commands about runs: list, show and follow, forecast; pause, resume, cancel, retry what failed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from firestore_outbox.cli.output import Json, console, fail, show_fields, show_json, show_table
+from firestore_outbox.cli.system import with_system
+from firestore_outbox.messages.model import OutboxStatus
+from firestore_outbox.reminders.control import NotTaken, Taken
+from firestore_outbox.reminders.run import ENDED, Command, RunStatus
+from firestore_outbox.reminders.store import StoredRun
+from firestore_outbox.reminders.view import shown
+from firestore_outbox.wiring import System
+
+LOOK_SECONDS = 1.0
+DONE = ("sent", "failed", "skipped", "cancelled", "uncertain")
+
+RunId = Annotated[str, typer.Argument(metavar="ID", help="The runId.")]
+
+
+def register(app: typer.Typer) -> None:
+    runs = typer.Typer(
+        help="Runs of reminders: list, show, forecast, pause, resume, cancel, retry-failed.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )
+    runs.command("list")(list_)
+    runs.command()(show)
+    runs.command()(forecast)
+    runs.command()(pause)
+    runs.command()(resume)
+    runs.command()(cancel)
+    runs.command("retry-failed")(retry_failed)
+    app.add_typer(runs, name="runs")
+
+
+# --- list
+
+
+def list_(
+    account: Annotated[str | None, typer.Option(help="Only those of an account.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many, the newest first.")] = 50,
+    as_json: Json = False,
+) -> None:
+    """Runs, the newest first."""
+
+    async def work(system: System) -> list[dict[str, Any]]:
+        return [await _row(system, stored) for stored in await system.runs.runs(account, limit)]
+
+    rows = with_system(work)
+    if as_json:
+        show_json(rows)
+        return
+    columns = ["runId", "accountId", "status", "total", "sent", "fireAt", "windowEndAt", "errorSummary"]
+    show_table(columns, [[row[name] for name in columns] for row in rows], "there are no runs")
+
+
+async def _row(system: System, stored: StoredRun) -> dict[str, Any]:
+    run, kept = stored.run, stored.data.get("counts") or {}
+    is_over = run.status in ENDED
+    return {
+        "runId": run.run_id,
+        "accountId": run.account_id,
+        "status": run.status.value,
+        "total": run.total,
+        "sent": kept.get("sent") if is_over else await system.messages.count_of_run(run.run_id, OutboxStatus.SENT),
+        "fireAt": run.fire_at,
+        "windowEndAt": run.window_end_at,
+        "errorSummary": stored.data.get("errorSummary"),
+    }
+
+
+# --- show
+
+
+def show(
+    run_id: RunId,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Until it has ended; then the exit status is 0 for success alone.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """How a run stands, counted now, and when it will be done."""
+
+    async def work(system: System) -> dict[str, Any]:
+        if not follow:
+            return await shown(system.summary, await _stored(system, run_id))
+        return await _followed(system, run_id, quiet=as_json)
+
+    fields = with_system(work)
+    if as_json:
+        show_json(fields)
+    else:
+        show_fields(fields)
+    if follow and fields["status"] != RunStatus.SUCCESS:
+        raise typer.Exit(1)
+
+
+async def _stored(system: System, run_id: str) -> StoredRun:
+    stored = await system.runs.run(run_id) if run_id and "/" not in run_id else None
+    if stored is None:
+        fail(f"there is no run {run_id}; see: outbox runs list")
+    return stored
+
+
+async def _followed(system: System, run_id: str, *, quiet: bool) -> dict[str, Any]:
+    """A bar for a person at a terminal, a line for each change otherwise."""
+    if quiet:
+        return await _watch(system, run_id, lambda _: None)
+    if not console.is_terminal:
+        return await _watch(system, run_id, _Lines())
+    with _progress() as progress:
+        return await _watch(system, run_id, _Bar(progress, progress.add_task(run_id, total=None, told="")))
+
+
+def _progress() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, TextColumn("{task.fields[told]}"), console=console)
+
+
+async def _watch(system: System, run_id: str, tell: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    while True:
+        fields = await shown(system.summary, await _stored(system, run_id))
+        tell(fields)
+        if fields["status"] in ENDED:
+            return fields
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+class _Lines:
+    def __init__(self) -> None:
+        self._last = ""
+
+    def __call__(self, fields: dict[str, Any]) -> None:
+        line = _in_words(fields)
+        if line != self._last:
+            console.print(line, soft_wrap=True)
+            console.file.flush()
+            self._last = line
+
+
+class _Bar:
+    def __init__(self, progress: Progress, task: TaskID) -> None:
+        self._progress = progress
+        self._task = task
+
+    def __call__(self, fields: dict[str, Any]) -> None:
+        counts = fields["counts"]
+        self._progress.update(
+            self._task,
+            description=f"{fields['runId']}  {fields['status']}",
+            total=counts["total"] or None,
+            completed=_done(counts),
+            told=_told(fields),
+        )
+
+
+def _in_words(fields: dict[str, Any]) -> str:
+    counts = fields["counts"]
+    others = ", ".join(f"{counts[name]:,} {name}" for name in DONE if counts[name])
+    done = f"{_done(counts):,} of {counts['total']:,} done"
+    return "  ".join(filter(None, (fields["status"], f"{done}: {others}" if others else done, _told(fields))))
+
+
+def _done(counts: dict[str, int]) -> int:
+    return sum(counts[name] for name in DONE)
+
+
+def _told(fields: dict[str, Any]) -> str:
+    told = fields.get("forecast") or {}
+    if told.get("warning"):
+        return str(told["warning"])
+    return f"ends {told['endsAt'].astimezone():%H:%M}" if told.get("endsAt") else ""
+
+
+def forecast(run_id: RunId, as_json: Json = False) -> None:
+    """When a run will be done at the pace of its account, and whether its window is long enough."""
+
+    async def work(system: System) -> dict[str, Any]:
+        stored = await _stored(system, run_id)
+        if stored.run.status in ENDED:
+            fail(f"the run has ended ({stored.run.status}); see: outbox runs show {run_id}")
+        told = await system.summary.forecast(stored.run)
+        return {
+            "runId": run_id,
+            "status": stored.run.status.value,
+            "endsAt": told.ends_at,
+            "windowEndAt": stored.run.window_end_at,
+            "warning": told.warning,
+        }
+
+    fields = with_system(work)
+    if as_json:
+        show_json(fields)
+    else:
+        show_fields({name: value for name, value in fields.items() if value is not None})
+
+
+# --- pause, resume, cancel, retry-failed
+
+
+def pause(run_id: RunId, as_json: Json = False) -> None:
+    """Send no more of it until it is resumed. What is on its way stays on its way."""
+    _ask(run_id, Command.PAUSE, as_json)
+
+
+def resume(run_id: RunId, as_json: Json = False) -> None:
+    """Let a paused run go on."""
+    _ask(run_id, Command.RESUME, as_json)
+
+
+def cancel(run_id: RunId, as_json: Json = False) -> None:
+    """End it: what was not sent is cancelled."""
+    _ask(run_id, Command.CANCEL, as_json)
+
+
+def _ask(run_id: str, command: Command, as_json: bool) -> None:
+    _taken(run_id, lambda system: system.control.ask(run_id, command))
+    if as_json:
+        show_json({"runId": run_id, "requested": command.value})
+    else:
+        console.print(f"{run_id}  {command.value} asked for")
+
+
+def retry_failed(run_id: RunId, as_json: Json = False) -> None:
+    """A new run of the targets that failed, in the window of now."""
+    again = _taken(run_id, lambda system: system.control.retry_failed(run_id))
+    if as_json:
+        show_json({"runId": again, "retryOf": run_id})
+    else:
+        console.print(again)
+
+
+def _taken(run_id: str, ask: Callable[[System], Awaitable[Taken | NotTaken]]) -> str:
+    async def work(system: System) -> str:
+        await _stored(system, run_id)
+        result = await ask(system)
+        if isinstance(result, NotTaken):
+            fail(f"{run_id}: {result.sentence}")
+        return result.run_id
+
+    return with_system(work)

@@ -1,0 +1,76 @@
+"""An inbound message, stored: the message, and its thread's last message and unread count, in one commit, once.
+
+The provider names the sender in its own way; the thread has an address that can be answered (messages/address.py).
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from urllib.parse import quote
+
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.gateway import Conflict, Gateway
+from firestore_outbox.firestore.writes import Increment, create, upsert
+from firestore_outbox.lane.ref import conversation_lane
+from firestore_outbox.lane.wake import Waker
+from firestore_outbox.messages.address import address_of_sender
+from firestore_outbox.messages.model import shown_text, thread_id_of
+from firestore_outbox.providers.protocol import InboundMessage
+
+LONGEST_ID = 500
+"""Characters of a message's id in the path. Firestore takes 1,500 bytes; real ids are far shorter."""
+
+
+class Receive:
+    def __init__(self, gateway: Gateway, waker: Waker) -> None:
+        self._gateway = gateway
+        self._waker = waker
+
+    async def __call__(self, account_id: str, inbound: InboundMessage) -> bool:
+        """False: it had come before."""
+        is_new = await self.store(account_id, inbound)
+        # Always: the process that stored it the first time may have died before the wake.
+        await self.wake(account_id, inbound.sender)
+        return is_new
+
+    async def wake(self, account_id: str, sender: str) -> None:
+        await self._waker.wake(conversation_lane(thread_id_of(account_id, address_of_sender(sender))))
+
+    async def store(self, account_id: str, inbound: InboundMessage) -> bool:
+        to = address_of_sender(inbound.sender)
+        thread_id = thread_id_of(account_id, to)
+        parts = [part.model_dump(exclude_none=True) for part in inbound.parts]
+        message = {
+            "requestId": message_id_of(inbound),
+            "accountId": account_id,
+            "threadId": thread_id,
+            "to": to,
+            "direction": "inbound",
+            "parts": parts,
+            "status": "delivered",
+            "providerMessageId": inbound.provider_message_id,
+            "createdAt": inbound.at,
+            "deliveredAt": inbound.at,
+        }
+        thread = {
+            "accountId": account_id,
+            "to": to,
+            "lastMessageAt": inbound.at,
+            "lastMessageText": shown_text(parts),
+            "unreadCount": Increment(1),
+        }
+        result = await self._gateway.commit(
+            [
+                create(paths.message(thread_id, message_id_of(inbound)), message),
+                upsert(paths.thread(thread_id), thread),
+            ]
+        )
+        return not isinstance(result, Conflict)
+
+
+def message_id_of(inbound: InboundMessage) -> str:
+    """The provider's id, made safe for a path."""
+    safe = quote(inbound.provider_message_id, safe="")
+    if len(safe) > LONGEST_ID:
+        return sha256(inbound.provider_message_id.encode()).hexdigest()
+    return safe if not (safe.startswith("__") and safe.endswith("__")) and safe not in (".", "..") else f"m{safe}"

@@ -1,0 +1,37 @@
+"""`limits/app-{provider}`: until when all accounts of a provider wait, because it throttled the whole app."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.gateway import Conflict, Gateway
+from firestore_outbox.firestore.writes import create, update
+from firestore_outbox.lane.app_throttle import is_worth_a_write
+
+TRIES = 8
+
+
+class AppThrottleStore:
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    async def read(self, provider: str) -> datetime | None:
+        """The end of the last pause, which may have passed; None: there never was one."""
+        snapshot = await self._gateway.get(paths.app_throttle(provider))
+        until = None if snapshot is None else snapshot.data.get("pausedUntil")
+        return until if isinstance(until, datetime) else None
+
+    async def pause(self, provider: str, until: datetime, now: datetime) -> datetime:
+        """Make the pause last until then, unless one that is long enough is known. The end that is in force."""
+        path = paths.app_throttle(provider)
+        for _ in range(TRIES):
+            snapshot = await self._gateway.get(path)
+            known = None if snapshot is None else snapshot.data.get("pausedUntil")
+            if isinstance(known, datetime) and not is_worth_a_write(known, until, now):
+                return known
+            fields = {"pausedUntil": until}
+            write = create(path, fields) if snapshot is None else update(path, fields, version=snapshot.version)
+            if not isinstance(await self._gateway.commit([write]), Conflict):
+                break
+        return until  # other workers wrote it after this many conflicts; the next throttle writes again

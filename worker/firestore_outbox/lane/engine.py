@@ -1,0 +1,307 @@
+"""The lane engine: acquire, let the handler work until dry or its turn is over, release or go round again.
+
+It knows nothing about messages. A handler is a kind of lane: the outbox is one, inbound debounce another. Losing a race
+for a lane is a normal answer. If a handler raises an error, its lane is not released: what it had in flight is in
+doubt, and the next holder settles that first, when the backoff has passed. If Firestore or Cloud Tasks cannot be used,
+that is not the handler's failure: the lease ends by itself, and the caller of `run` gets the error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from random import Random
+from typing import Protocol, assert_never
+from weakref import WeakValueDictionary
+
+from firestore_outbox import log, metrics
+from firestore_outbox.clock import Clock
+from firestore_outbox.errors import Unavailable
+from firestore_outbox.lane.holder import LaneLost, Session
+from firestore_outbox.lane.ref import LaneRef
+from firestore_outbox.lane.slots import Slots
+from firestore_outbox.lane.state import (
+    Acquired,
+    Busy,
+    Debounce,
+    Failing,
+    Idle,
+    Lane,
+    Lost,
+    More,
+    NotDue,
+    Requeued,
+    Sleeping,
+    Work,
+    acquire,
+    fail,
+    release,
+)
+from firestore_outbox.lane.store import LaneStore, StoredLane
+from firestore_outbox.lane.wake import Waker
+from firestore_outbox.sending.backoff import Backoff
+
+A_MOMENT = timedelta(seconds=5)
+NEAR = timedelta(seconds=60)
+"""A task that comes so much early, or less, may only have another clock behind it."""
+
+
+class Handler(Protocol):
+    """What a kind of lane does with its turn."""
+
+    @property
+    def debounce(self) -> Debounce: ...
+
+    async def run(self, session: Session) -> Work:
+        """Works until nothing is left that can be done now; says what is left. Raises `LaneLost` to drop everything.
+
+        When it returns, nothing of it is in flight.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """The lane was held and released."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotHeld:
+    """Another worker holds it, or it has nothing to do now."""
+
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The handler raised an error, which is logged and counted. A task comes for the next try."""
+
+    retry_at: datetime
+
+
+class LaneEngine:
+    def __init__(
+        self,
+        handlers: Mapping[str, Handler],
+        *,
+        lanes: LaneStore,
+        waker: Waker,
+        owner: str,
+        clock: Clock,
+        lease: timedelta,
+        quantum: timedelta,
+        longest: timedelta,
+        concurrency: int,
+        backoff: Backoff,
+        random: Random,
+    ) -> None:
+        """`backoff` is between the turns of a lane whose handler raises errors."""
+        self.handlers = handlers
+        self._backoff = backoff
+        self._random = random
+        self._lanes = lanes
+        self._waker = waker
+        self._owner = owner
+        self._clock = clock
+        self._lease = lease
+        self._quantum = quantum
+        self._longest = longest
+        self._slots = Slots(concurrency)
+        self._acquiring: WeakValueDictionary[LaneRef, asyncio.Lock] = WeakValueDictionary()
+        self._sessions: set[Session] = set()
+        self._stopping = False
+        self._under_way = 0
+        """Runs that hold a lane, or are asking for one: a stop that came in between would leave it held."""
+        self._all_ended: asyncio.Future[None] | None = None
+
+    async def run(self, ref: LaneRef) -> Ran | NotHeld | Failed:
+        """What a task for a lane asks for. Returns when the lane is released, or is not ours to run.
+
+        Raises `Unavailable`, and whatever else keeps the engine itself from acquiring the lane.
+        """
+        async with self._slots.one():
+            if self._stopping:
+                return NotHeld(self._clock())
+            self._under_way += 1
+            try:
+                return await self._run(ref)
+            finally:
+                self._under_way -= 1
+                if not self._under_way and self._all_ended is not None and not self._all_ended.done():
+                    self._all_ended.set_result(None)
+
+    async def _run(self, ref: LaneRef) -> Ran | NotHeld | Failed:
+        acquired = await self._acquire_when_due(ref)
+        if not isinstance(acquired, tuple):
+            return acquired
+        stored, held, asked = acquired
+        session = Session(
+            ref,
+            stored,
+            held.hold,
+            held.entry,
+            asked=asked,
+            lanes=self._lanes,
+            clock=self._clock,
+            quantum=self._quantum,
+            longest=self._longest,
+            slots=self._slots,
+        )
+        self._sessions.add(session)
+        try:
+            return await self._work(session, self.handlers[ref.kind])
+        finally:
+            self._sessions.discard(session)
+
+    async def _acquire_when_due(self, ref: LaneRef) -> tuple[StoredLane, Acquired, float] | NotHeld:
+        """What is due in a moment is waited for. Whoever sent us has another clock: sent back at once, we would come
+        again at once."""
+        acquired = await self._acquire(ref)
+        if isinstance(acquired, NotDue) and acquired.at is not None:
+            early = acquired.at - self._clock()
+            if early <= NEAR:
+                async with self._slots.without():
+                    await asyncio.sleep(max(0.0, min(early, A_MOMENT).total_seconds()))
+                if self._stopping:
+                    return NotHeld(self._clock())
+                acquired = await self._acquire(ref)
+        match acquired:
+            case Busy(until=until):
+                return NotHeld(until)
+            case NotDue(at=at):
+                if at is not None:
+                    await self._waker.enqueue(ref, at)  # it moved: a debounce, or a hop to a far time
+                return NotHeld(at)
+            case _:
+                return acquired
+
+    async def _acquire(self, ref: LaneRef) -> tuple[StoredLane, Acquired, float] | Busy | NotDue:
+        """One at a time for a lane: what is found under our name after a lost answer is then ours, and of this call."""
+        async with self._acquiring.setdefault(ref, asyncio.Lock()):
+            asked_for: Acquired | None = None
+            asked = 0.0
+            while True:
+                stored = await self._lanes.read(ref)
+                if asked_for is not None and _is_held(stored.lane, asked_for):
+                    return stored, asked_for, asked
+                asked = asyncio.get_running_loop().time()
+                decision = acquire(stored.lane, self._owner, self._clock(), self._lease)
+                if not isinstance(decision, Acquired):
+                    return decision
+                asked_for = decision
+                written = await self._lanes.write(ref, decision.lane, stored)
+                if written is not None:
+                    log.lane_acquired(ref, ref.account_id, decision.entry, decision.hold.fence)
+                    return written, decision, asked
+
+    async def _work(self, session: Session, handler: Handler) -> Ran | Failed:
+        failure: Exception | None = None
+        renewal = asyncio.create_task(session.keep_alive())
+        if self._stopping:
+            session.stopping.set()
+        try:
+            while not await self._release(session, await handler.run(session)):
+                pass
+        except LaneLost:
+            pass
+        except Unavailable as error:
+            log.lane_failed(session.ref, session.account_id, error, failures=None, retry_at=None)
+            raise
+        except Exception as error:  # noqa: BLE001 - the handler may be the user's code
+            failure = error
+        finally:
+            renewal.cancel()
+            await asyncio.gather(renewal, return_exceptions=True)
+        return Ran() if failure is None else await self._failed(session, failure)
+
+    async def _failed(self, session: Session, error: Exception) -> Ran | Failed:
+        """Keeps the failure on the lane, where every worker and a restarted one finds it."""
+        metrics.lane_failure(session.ref.kind)
+        failing: Failing | None = None
+        jitter = self._random.random()
+
+        def change(lane: Lane) -> Lane:
+            nonlocal failing
+            if failing is not None and lane.is_failing:
+                return lane  # by our own write, whose answer did not come
+            decision = fail(lane, session.hold, self._clock(), backoff=self._backoff, jitter=jitter)
+            if isinstance(decision, Lost):
+                raise LaneLost(session.ref)
+            failing = decision
+            return decision.lane
+
+        try:
+            await session.write(change)
+        except (LaneLost, Unavailable):
+            log.lane_failed(session.ref, session.account_id, error, failures=None, retry_at=None)
+            return Ran()  # another worker has it, or the lease ends by itself: the sweep finds it
+        assert failing is not None, "write calls change"
+        log.lane_failed(
+            session.ref, session.account_id, error, failures=failing.lane.failures, retry_at=failing.retry_at
+        )
+        await self._waker.enqueue(session.ref, failing.retry_at)
+        return Failed(failing.retry_at)
+
+    async def _release(self, session: Session, work: Work) -> bool:
+        """False: a wake came while we ran, no other lane waits for our place, and ours goes for another round."""
+        decision: Requeued | Sleeping | Idle | None = None
+        # Kept over tries: the first may have been written, though its answer did not come, and with it the wake.
+        took_wake = False
+
+        def change(lane: Lane) -> Lane:
+            nonlocal decision, took_wake
+            now = self._clock()
+            is_due = took_wake or (lane.rerun_requested and (lane.due_at is None or lane.due_at <= now))
+            may_go_on = session.may_start() and not session.must_yield() and not self._slots.waiting
+            if is_due and not isinstance(work, More) and may_go_on:
+                decision, took_wake = None, True
+                return replace(session.tidied(lane), rerun_requested=False, woken_at=None, due_at=None, failures=0)
+            left = More() if took_wake else work
+            released = release(session.tidied(lane), session.hold, now, left)
+            if isinstance(released, Lost):
+                raise LaneLost(session.ref)
+            decision = released
+            return released.lane
+
+        try:
+            await session.write(change)
+        except LaneLost:
+            # Perhaps to our own release, whose answer did not come. A hint too many is harmless, a missing one is not.
+            if isinstance(decision, Requeued | Sleeping):
+                await self._waker.enqueue(session.ref, decision.at)
+            raise
+        match decision:
+            case None:
+                session.extend_with(None)
+                return False
+            case Requeued(at=at) | Sleeping(at=at):
+                log.lane_released(session.ref, session.account_id, type(decision).__name__, at)
+                await self._waker.enqueue(session.ref, at)
+            case Idle():
+                log.lane_released(session.ref, session.account_id, "Idle", None)
+            case _:
+                assert_never(decision)
+        return True
+
+    async def stop(self) -> None:
+        """No new claims; returns when what is in flight has been completed and every lane is released."""
+        self._stopping = True
+        for session in self._sessions:
+            session.stopping.set()
+            session.changed.set()
+        if self._under_way:
+            self._all_ended = asyncio.get_running_loop().create_future()
+            await self._all_ended
+
+    @property
+    def held(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def waiting(self) -> int:
+        return self._slots.waiting
+
+
+def _is_held(lane: Lane, asked_for: Acquired) -> bool:
+    return lane.lease is not None and lane.lease.belongs_to(asked_for.hold)

@@ -1,0 +1,62 @@
+"""The name of a lane: what kind of work it does, and for which key. Every kind is listed here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+OUTBOX = "outbox"
+INBOUND = "inbound"
+REMINDER = "reminder"
+RUN = "run"
+SESSION = "session"
+
+_KEYS_WITHOUT_ACCOUNT = frozenset({REMINDER, RUN})
+
+
+@dataclass(frozen=True, slots=True)
+class LaneRef:
+    kind: str
+    key: str
+
+    @property
+    def path(self) -> str:
+        return f"lanes/{self.kind}:{self.key}"
+
+    @property
+    def account_id(self) -> str | None:
+        """The account that the key names, alone or before a recipient. None for the lanes of reminders and runs."""
+        return None if self.kind in _KEYS_WITHOUT_ACCOUNT else self.key.partition("__")[0]
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.key}"
+
+
+def outbox_lane(account_id: str) -> LaneRef:
+    """Sends the account's messages."""
+    return LaneRef(OUTBOX, account_id)
+
+
+def conversation_lane(thread_id: str) -> LaneRef:
+    """Handles what people write in one conversation."""
+    return LaneRef(INBOUND, thread_id)
+
+
+def reminder_lane(reminder_id: str) -> LaneRef:
+    """Starts the reminder's runs."""
+    return LaneRef(REMINDER, reminder_id)
+
+
+def run_lane(run_id: str) -> LaneRef:
+    """Expands one run into messages, and counts what became of them."""
+    return LaneRef(RUN, run_id)
+
+
+def session_lane(account_id: str) -> LaneRef:
+    """Starts and stops the account's session at its gateway."""
+    return LaneRef(SESSION, account_id)
+
+
+def lane_ref(lane_id: str) -> LaneRef:
+    """The lane whose document has this id."""
+    kind, _, key = lane_id.partition(":")
+    return LaneRef(kind, key)

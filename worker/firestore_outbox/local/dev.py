@@ -1,0 +1,283 @@
+"""The whole product on this machine, each part a process: Firestore, Cloud Tasks, functions, workers, a provider.
+
+Nothing of it is a stand-in for our own code: events, tasks, tokens and webhooks travel as in production.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import tempfile
+from collections.abc import Awaitable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+import httpx
+from google.api_core.exceptions import GoogleAPICallError
+from google.cloud import tasks_v2
+from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcAsyncIOTransport
+
+from firestore_emulator.official import EmulatorFailed, OfficialEmulator
+from firestore_emulator.processes import ManagedProcess, ProcessFailed, free_port
+from firestore_emulator.stack import HOST, CannotStart
+from firestore_outbox.local.functions_host import OUTBOX_TRIGGER
+from firestore_outbox.local.product import INDEXES, RULES
+from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET
+
+PROJECT = "demo-outbox"
+QUEUE = f"projects/{PROJECT}/locations/us-central1/queues/outbox-lanes"
+SERVICE_ACCOUNT = f"outbox-tasks@{PROJECT}.iam.gserviceaccount.com"
+UNSIGNED_TOKENS = f"{HOST}:9099"
+"""Where firebase-admin would find an emulator. None is needed: with this set it believes unsigned tokens."""
+TRIGGER = {
+    "eventType": "google.cloud.firestore.document.v1.created",
+    "database": "(default)",
+    "namespace": "(default)",
+    "document": {"value": "outbox/{requestId}", "matchType": "PATH_PATTERN"},
+}
+OPTIONS = {
+    "firestore": "--firestore-port",
+    "tasks": "--tasks-port",
+    "functions": "--functions-port",
+    "worker": "--worker-port",
+    "provider": "--provider-port",
+    "page": "--page-port",
+}
+TRIES = 3
+"""How often ports are chosen, where they may be any."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DevSettings:
+    """Ports of 0 are free ones."""
+
+    firestore_port: int = 8080
+    tasks_port: int = 8123
+    functions_port: int = 8081
+    worker_port: int = 8082
+    provider_port: int = 8083
+    page_port: int | None = None
+    """Where to serve the chat page; None serves none."""
+    data: Path | None = None
+    """A directory; None keeps everything in memory."""
+    indexes: Path | None = INDEXES
+    """Queries that production would refuse, with these, are refused; None serves all."""
+    rules: Path | None = RULES
+    """Security rules for browsers and apps, on either emulator; server-side clients pass them by. None: no rules."""
+    official: bool = False
+    """Google's Firestore emulator instead of ours."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Settings of functions and workers."""
+    sweep_seconds: float = 60.0
+
+
+class DevStack:
+    """`async with DevStack(settings) as stack`: all of it answers from the first line to the last."""
+
+    def __init__(self, settings: DevSettings) -> None:
+        self.settings = settings
+        self._exit = contextlib.AsyncExitStack()
+        self.ports: dict[str, int] = {}
+        self.processes: dict[str, ManagedProcess] = {}
+        self._logs = Path()
+
+    @property
+    def firestore(self) -> str:
+        return f"{HOST}:{self.ports['firestore']}"
+
+    @property
+    def tasks(self) -> str:
+        return f"{HOST}:{self.ports['tasks']}"
+
+    @property
+    def _functions(self) -> str:
+        return f"{HOST}:{self.ports['functions']}"
+
+    @property
+    def worker_url(self) -> str:
+        return f"http://{HOST}:{self.ports['worker']}"
+
+    @property
+    def provider_url(self) -> str:
+        return f"http://{HOST}:{self.ports['provider']}"
+
+    @property
+    def page_url(self) -> str | None:
+        return f"http://{HOST}:{self.ports['page']}" if "page" in self.ports else None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a program needs to find the stack."""
+        return {
+            "FIRESTORE_EMULATOR_HOST": self.firestore,
+            "FIREBASE_AUTH_EMULATOR_HOST": UNSIGNED_TOKENS,
+            "GOOGLE_CLOUD_PROJECT": PROJECT,
+            "OUTBOX_PROJECT": PROJECT,
+            "OUTBOX_TASKS_EMULATOR_HOST": self.tasks,
+            "OUTBOX_WORKER_URL": self.worker_url,
+            "OUTBOX_SERVICE_ACCOUNT": SERVICE_ACCOUNT,
+            "OUTBOX_SIMULATED_URL": self.provider_url,
+            "OUTBOX_WHATSAPP_CLOUD_URL": f"{self.provider_url}/whatsapp_cloud/v23.0",
+            "OUTBOX_INTERAKT_URL": f"{self.provider_url}/interakt/{{accountId}}",
+            "OUTBOX_CREDENTIALS": json.dumps({"*": self._credentials}),
+            **self._media,
+            **self.settings.environment,
+        }
+
+    @property
+    def _credentials(self) -> dict[str, str]:
+        """Of every account, whatever its provider: the simulator stands for all of them."""
+        return {
+            "webhookSecret": DEFAULT_SECRET,
+            "token": "local",
+            "apiKey": "local",
+            "phoneNumberId": "{accountId}",  # literally: the adapter fills it in
+            "verifyToken": "local",
+            "url": f"{self.provider_url}/signed_webhook",
+            "signingSecret": DEFAULT_SECRET,
+            "baseUrl": f"{self.provider_url}/waha",
+            "session": "{accountId}",
+        }
+
+    @property
+    def _media(self) -> dict[str, str]:
+        """Files are kept with everything else, unless the environment names a place for them."""
+        named = [name for name in ("OUTBOX_MEDIA_DIR", "OUTBOX_MEDIA_BUCKET") if os.environ.get(name)]
+        data = self.settings.data
+        return {} if named or data is None else {"OUTBOX_MEDIA_DIR": str((data / "media").absolute())}
+
+    async def __aenter__(self) -> DevStack:
+        for left in reversed(range(TRIES)):
+            try:
+                await self._start()
+                break
+            except BaseException as error:
+                await self._stop()
+                if not left or not self._was_taken_meanwhile(error):
+                    raise
+        return self
+
+    async def _start(self) -> None:
+        self._choose_ports()
+        self._logs = Path(self._exit.enter_context(tempfile.TemporaryDirectory(prefix="outbox-logs-")))
+        await _all_of(self._start_firestore(), *(self.start(name, given) for name, given in self._arguments()))
+        await self._register_trigger()
+        await self._start_page()
+        sweeper = asyncio.create_task(self._sweep())
+        self._exit.callback(sweeper.cancel)
+
+    def _was_taken_meanwhile(self, error: BaseException) -> bool:
+        """Between our choosing a free port and the process's taking it, somebody else has."""
+        failed = isinstance(error, CannotStart | ProcessFailed | EmulatorFailed)
+        return failed and 0 in self._wanted_ports.values() and ("is taken" in str(error) or "in use" in str(error))
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._stop()
+
+    async def _stop(self) -> None:
+        for name in ("page", "worker", "functions", "provider", "google"):
+            for process in [p for key, p in self.processes.items() if key.startswith(name)]:
+                await process.stop()
+        self.processes.clear()
+        await self._exit.aclose()
+
+    @property
+    def _wanted_ports(self) -> dict[str, int]:
+        wanted = {
+            "firestore": self.settings.firestore_port,
+            "tasks": self.settings.tasks_port,
+            "functions": self.settings.functions_port,
+            "worker": self.settings.worker_port,
+            "provider": self.settings.provider_port,
+        }
+        return wanted if self.settings.page_port is None else wanted | {"page": self.settings.page_port}
+
+    def _choose_ports(self) -> None:
+        held = []
+        try:
+            for name, port in self._wanted_ports.items():
+                listener = socket.socket()
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                held.append(listener)
+                try:
+                    listener.bind((HOST, port or free_port()))
+                except OSError:
+                    raise CannotStart(
+                        f"port {port} on {HOST} is taken; choose another with {OPTIONS[name]} (0 takes a free one)"
+                    ) from None
+                self.ports[name] = listener.getsockname()[1]
+        finally:
+            for listener in held:
+                listener.close()
+
+    async def _start_firestore(self) -> None:
+        """Google's, where it was asked for; ours comes with Cloud Tasks."""
+        if self.settings.official:
+            emulator = await asyncio.to_thread(
+                OfficialEmulator.start,
+                port=self.ports["firestore"],
+                rules=self.settings.rules,
+                functions_emulator=self._functions,
+            )
+            self._exit.callback(emulator.stop)
+
+    def _arguments(self) -> Iterator[tuple[str, list[str]]]:
+        """Each process and how it is called. None of them needs another one to begin."""
+        settings, port = self.settings, {name: str(number) for name, number in self.ports.items()}
+        google = ["firestore_outbox.cli", "emulator", "--tasks-port", port["tasks"], "--queue", QUEUE]
+        provider = ["firestore_outbox.local.simulators", "--port", port["provider"]]
+        provider += ["--webhook", f"http://{self._functions}/{{provider}}/{{accountId}}"]
+        if settings.official:
+            google += ["--tasks-only"]
+        else:
+            google += ["--firestore-port", port["firestore"], "--functions", self._functions]
+            google += [] if settings.indexes is None else ["--indexes", str(settings.indexes)]
+            google += [] if settings.rules is None else ["--rules", str(settings.rules)]
+        if settings.data is not None:
+            google += ["--data", str(settings.data)]
+            provider += ["--data", str(settings.data / "provider-calls.jsonl")]
+        yield "google", google
+        yield "provider", provider
+        yield "functions", ["firestore_outbox.local.serve_app", "functions", port["functions"]]
+        yield "worker", ["firestore_outbox.cli", "worker", "--port", port["worker"]]
+
+    async def _start_page(self) -> None:
+        """After Firestore, where it finds its accounts or makes them."""
+        if "page" in self.ports:
+            page = ["firestore_outbox.local.chat_page", "--port", str(self.ports["page"]), "--project", PROJECT]
+            await self.start("page", [*page, "--firestore", self.firestore, "--provider", self.provider_url])
+
+    async def start(self, name: str, arguments: list[str]) -> str:
+        """Its ready line. The process is stopped with the stack; by its name, workers first."""
+        process = ManagedProcess(name, arguments, self.environment, self._logs / f"{name}.log")
+        self.processes[name] = process
+        return await process.start()
+
+    async def _register_trigger(self) -> None:
+        url = f"http://{self.firestore}/emulator/v1/projects/{PROJECT}/eventarcTrigger"
+        async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
+            answer = await client.post(url, params={"eventarcTriggerId": OUTBOX_TRIGGER}, json=TRIGGER)
+            answer.raise_for_status()
+
+    async def _sweep(self) -> None:
+        """Cloud Scheduler's part: a call of the sweep, each minute."""
+        channel = grpc.aio.insecure_channel(self.tasks)
+        client = tasks_v2.CloudTasksAsyncClient(transport=CloudTasksGrpcAsyncIOTransport(channel=channel))
+        worker = self.environment["OUTBOX_WORKER_URL"]  # the settings may name another: a balancer before several
+        token = tasks_v2.OidcToken(service_account_email=SERVICE_ACCOUNT, audience=worker)
+        request = tasks_v2.HttpRequest(url=f"{worker}/tasks/sweep", body=b"{}", oidc_token=token)
+        while True:
+            await asyncio.sleep(self.settings.sweep_seconds)
+            with contextlib.suppress(GoogleAPICallError):  # down for a moment: the next minute comes
+                await client.create_task(parent=QUEUE, task=tasks_v2.Task(http_request=request))
+
+
+async def _all_of(*work: Awaitable[object]) -> None:
+    """At once; and when one fails, only after the others have come to their end too, so that all can be stopped."""
+    for result in await asyncio.gather(*work, return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result

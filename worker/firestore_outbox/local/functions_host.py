@@ -1,0 +1,42 @@
+"""Our functions on one port of this machine, each served by functions-framework as in production.
+
+Production runs each function as a service of its own; here one process routes by path:
+
+    /functions/projects/{project}/triggers/{name}   Firestore events, as emulators deliver them
+    /v1/messages, /v1/reminders, /v1/runs/{runId}   the HTTP API
+    /sweep                                          the sweep, where a scheduler calls the function
+    /{provider}/{accountId}                         webhooks
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from functions_framework.aio import create_asgi_app
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Mount, Route
+
+SOURCE = Path(__file__).resolve().parents[1] / "web" / "functions.py"
+OUTBOX_TRIGGER = "on_outbox_created"
+
+
+def app() -> Starlette:
+    async def health(request: Any) -> PlainTextResponse:
+        return PlainTextResponse("ok")
+
+    def function(target: str) -> Any:
+        return create_asgi_app(target, str(SOURCE))
+
+    return Starlette(
+        routes=[
+            Route("/healthz", health),
+            Mount("/functions/projects", function(OUTBOX_TRIGGER)),
+            Route("/v1/reminders", function("reminders")),
+            Mount("/v1/runs", function("runs")),
+            Mount("/v1", function("enqueue")),
+            Route("/sweep", function("sweep")),
+            Mount("/", function("provider_webhook")),
+        ]
+    )

@@ -1,0 +1,308 @@
+"""The world of one run: both engines in memory, the provider, and processes that run what production runs.
+
+A worker is `assemble(...)` with its own name, clock and channels; so is an instance of the functions. Cloud Tasks calls
+any worker that is up, as Cloud Run would, and is answered as the service answers. Events and webhooks go to any
+instance of the functions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+
+from google.api_core.exceptions import GoogleAPICallError
+from google.auth.credentials import AnonymousCredentials
+from google.cloud.firestore import AsyncClient
+from google.cloud.firestore_v1.services.firestore import FirestoreAsyncClient
+from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrpcAsyncIOTransport
+from google.events.cloud import firestore as firestore_events
+
+from firestore_emulator.emulator import FirestoreEmulator
+from firestore_emulator.events.triggers import TYPE_PREFIX, parse_trigger
+from firestore_emulator.outgoing import Answered, HttpCall, Sender
+from firestore_emulator.rpc.inprocess import InProcessChannel, Wire
+from firestore_emulator.tasks.emulator import TasksEmulator
+from firestore_emulator.transactions.commit_delay import CommitDelay
+from firestore_emulator.virtual_time import VirtualClock, VirtualTimeLoop
+from firestore_outbox.errors import Unavailable
+from firestore_outbox.firestore.values import from_fields
+from firestore_outbox.inbound.conversations import OnConversation, nobody_listens
+from firestore_outbox.lane.engine import NotHeld
+from firestore_outbox.lane.hold_room import ROOM_BYTES
+from firestore_outbox.lane.ref import LaneRef
+from firestore_outbox.lane.tasks import CloudTasks
+from firestore_outbox.local.product import INDEXES
+from firestore_outbox.local.simulation.network import Luck, Network, ProviderTransport
+from firestore_outbox.local.simulation.processes import Process, ProcessDied, gate_tasks
+from firestore_outbox.local.simulation.truth import Truth
+from firestore_outbox.local.simulators.core import ProviderCore
+from firestore_outbox.local.simulators.record import Record
+from firestore_outbox.local.simulators.webhooks import Webhooks
+from firestore_outbox.media.storage import Shelf
+from firestore_outbox.messages.model import OutboxMessage
+from firestore_outbox.providers.credentials import FixedCredentials
+from firestore_outbox.providers.outcome import Outcome, Sent
+from firestore_outbox.providers.parts import PartJitter
+from firestore_outbox.providers.registry import Providers, ProviderSettings, providers
+from firestore_outbox.receipts.late import RECEIPT_TASK, parse_batch
+from firestore_outbox.settings import Settings
+from firestore_outbox.wiring import System, assemble, media_desk
+
+SECRET = "simulated-webhook-secret"
+_CREDENTIALS = FixedCredentials({"*": {"token": "t", "webhookSecret": SECRET}})
+_EVENT: Any = firestore_events.DocumentEventData.pb()
+_TRIGGER = {"eventType": f"{TYPE_PREFIX}created", "document": {"value": "outbox/{requestId}"}}
+
+
+@dataclass(slots=True)
+class Machine:
+    """A process with production code in it. A restart is a new machine."""
+
+    process: Process
+    system: System
+    clock: VirtualClock
+
+
+class World:
+    """Make it inside a virtual-time loop."""
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        settings: Settings,
+        luck: Luck,
+        workers: int = 2,
+        functions: int = 1,
+        draw_skew: Callable[[], timedelta] = timedelta,
+        on_conversation: OnConversation = nobody_listens,
+        shelf: Shelf | None = None,
+        hold_room_bytes: int = ROOM_BYTES,
+        commit_delay: CommitDelay | None = None,
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualTimeLoop), "the world runs on virtual time"
+        gate_tasks(loop)
+        self.loop = loop
+        self.random = Random(f"world {seed}")
+        self.settings = settings
+        self.network = Network(Random(f"network {seed}"), luck)
+        self.clock = VirtualClock(loop)
+        """The true time, which nobody in it knows exactly."""
+        self.draw_skew = draw_skew
+        self._on_conversation = on_conversation
+        self._shelf = shelf
+        self._hold_room_bytes = hold_room_bytes
+        self._names = 0
+        self.firestore = FirestoreEmulator(
+            clock=self.clock,
+            indexes=INDEXES,
+            functions="functions",
+            send=self.network.lossy(self.network.sender(self._event)),
+            commit_delay=commit_delay,
+        )
+        trigger = parse_trigger(settings.project, "on_outbox_created", _TRIGGER)
+        self.firestore.triggers.register(trigger, _TRIGGER)
+        self.tasks = TasksEmulator(
+            clock=self.clock,
+            send=self._task_network(),
+            queues=[settings.queue_name],
+            random=Random(f"tasks {seed}"),
+        )
+        self.tasks._dispatcher._issuer = _NoTokens()  # type: ignore[assignment]  # nobody here checks them
+        self.webhooks = Webhooks(
+            "http://functions/{provider}/{accountId}", SECRET, self.network.sender(self._webhook), self.clock
+        )
+        self.provider = ProviderCore(Record(), clock=self.clock, random=Random(f"provider {seed}"))
+        self.transport = ProviderTransport(self.provider, self.webhooks)
+        self.truth = Truth(self.firestore.engine, self.provider, self.clock, settings.project)
+        self.workers = [self.machine("worker") for _ in range(workers)]
+        self.functions = [self.machine("functions") for _ in range(functions)]
+        self.client = self.machine("client")
+        """What clients and people do reaches Firestore: their troubles are not ours."""
+
+    async def start(self) -> None:
+        await self.firestore.start()
+        await self.tasks.start()
+
+    async def stop(self) -> None:
+        """Only after everything was looked at. What dead processes left behind is cleaned up now, and how that fails
+        is of no interest."""
+        self.loop.call_exception_handler = lambda context: None  # type: ignore[method-assign]  # of this one loop
+        self.network.is_dark = True
+        machines = [*self.workers, *self.functions, self.client]
+        for process in [*(machine.process for machine in machines), *self.truth.dead]:
+            process.bury()
+        await self.webhooks.stop()
+        await self.tasks.stop(timedelta(0))
+        await self.firestore.stop()
+
+    # --- processes
+
+    def machine(self, kind: str) -> Machine:
+        self._names += 1
+        process = Process(f"{kind}-{self._names}")
+        clock = VirtualClock(self.loop, skew=self.draw_skew() if kind == "worker" else timedelta())
+        random = Random(self.random.random())
+        carried = None if kind == "client" else self.network.wire()
+        client = self._client(carried)
+        desk = process.context.run(
+            media_desk, self.settings, self._shelf, client=client, owner=process.name, clock=clock, random=random
+        )
+        registry = providers(
+            ProviderSettings(
+                simulated_url="http://provider",
+                part_jitter=PartJitter(shortest=timedelta(milliseconds=200), longest=timedelta(milliseconds=500)),
+            ),
+            credentials=_CREDENTIALS,
+            media=desk,
+            transport=self.transport,
+            random=random,
+        )
+        system = process.context.run(
+            assemble,
+            self.settings,
+            client=client,
+            tasks=CloudTasks.over(self._channel(self.tasks.service, carried), self.settings, clock),
+            providers=_Watched(registry, self.truth, process.name, clock),
+            owner=process.name,
+            clock=clock,
+            random=random,
+            on_conversation=self._on_conversation,
+            hold_room_bytes=self._hold_room_bytes,
+        )
+        return Machine(process, system, clock)
+
+    def crash(self, machines: list[Machine], place: int) -> Machine:
+        """Kill -9, and a new one in its place."""
+        dead = machines[place]
+        self.kill(dead)
+        machines[place] = self.machine(dead.process.name.partition("-")[0])
+        return dead
+
+    def kill(self, machine: Machine) -> None:
+        machine.process.die()
+        self.truth.dead.append(machine.process)
+
+    def _client(self, wire: Wire | None) -> AsyncClient:
+        client = AsyncClient(project=self.settings.project, credentials=AnonymousCredentials())
+        transport = FirestoreGrpcAsyncIOTransport(channel=self._channel(self.firestore.service, wire))
+        client._firestore_api_internal = FirestoreAsyncClient(transport=transport)
+        return client
+
+    def _channel(self, service: Any, wire: Wire | None) -> InProcessChannel:
+        return InProcessChannel([service]) if wire is None else InProcessChannel([service], wire=wire)
+
+    # --- who calls whom
+
+    def _any(self, machines: list[Machine]) -> Machine:
+        alive = [machine for machine in machines if machine.process.is_alive]
+        if not alive:
+            raise ConnectionError("nobody is up")
+        return self.random.choice(alive)
+
+    def _task_network(self) -> Sender:
+        return self.network.lossy(self.network.sender(self._task))
+
+    async def _task(self, call: HttpCall) -> Answered:
+        body = json.loads(call.body)
+        machine = self._any(self.workers)
+        if call.url.endswith(RECEIPT_TASK):
+            return await machine.process.serve(_late(machine.system, body))
+        is_retry = call.headers["X-CloudTasks-TaskRetryCount"] != "0"
+        return await machine.process.serve(_run_lane(machine.system, LaneRef(body["kind"], body["key"]), is_retry))
+
+    async def _event(self, call: HttpCall) -> Answered:
+        document = _EVENT.FromString(call.body).value
+        machine = self._any(self.functions)
+        request_id = document.name.rsplit("/", 1)[-1]
+        return await machine.process.serve(_created(machine.system, request_id, from_fields(document.fields)))
+
+    async def _webhook(self, call: HttpCall) -> Answered:
+        provider, account_id = call.url.split("/")[-2:]
+        machine = self._any(self.functions)
+        return await machine.process.serve(_hooked(machine.system, provider, account_id, call))
+
+    async def sweep(self) -> None:
+        """What Cloud Scheduler does each minute."""
+        machine = self._any(self.workers)
+        try:
+            await machine.process.serve(_swept(machine.system))
+        except (ProcessDied, Unavailable, GoogleAPICallError):
+            return  # the next one is a minute away
+
+
+async def _run_lane(system: System, ref: LaneRef, is_retry: bool) -> Answered:
+    """As web/app.py answers, without the web framework around it."""
+    try:
+        ran = await system.engine.run(ref)
+        if isinstance(ran, NotHeld) and system.engine._stopping:
+            return Answered(503)
+        if isinstance(ran, NotHeld) and is_retry and ran.until is not None:
+            await system.waker.enqueue(ref, ran.until)
+    except Unavailable:
+        return Answered(503)
+    return Answered(200)
+
+
+async def _late(system: System, body: dict[str, Any]) -> Answered:
+    try:
+        await system.late_receipts.run(parse_batch(body))
+    except Unavailable:
+        return Answered(503)
+    return Answered(200)
+
+
+async def _created(system: System, request_id: str, fields: dict[str, Any]) -> Answered:
+    await system.trigger.created(request_id, fields)
+    return Answered(204)
+
+
+async def _hooked(system: System, provider: str, account_id: str, call: HttpCall) -> Answered:
+    answer = await system.webhook.take(provider, account_id, call.headers, call.body)
+    return Answered(answer.value)
+
+
+async def _swept(system: System) -> None:
+    await system.sweep.run()
+
+
+class _NoTokens:
+    """Making a key and signing with it costs more than the rest of a run."""
+
+    def id_token(self, email: str, audience: str) -> str:
+        return "token"
+
+
+class _Watched(Providers):
+    """The providers, and a note of each attempt that begins."""
+
+    def __init__(self, registry: Providers, truth: Truth, process: str, clock: VirtualClock) -> None:
+        self._registry = registry
+        self._truth = truth
+        self._process_name = process
+        self._clock = clock
+
+    def __getitem__(self, name: str) -> Any:
+        return self._registry[name]
+
+    async def send(self, name: str, message: OutboxMessage, *, limit: timedelta) -> Outcome:
+        self._truth.attempt(message, self._process_name, self._clock.skew)
+        outcome = await self._registry.send(name, message, limit=limit)
+        if isinstance(outcome, Sent):
+            self._truth.accepted.append((self._process_name, message.request_id))
+        return outcome
+
+    async def receive(self, *args: Any, now: datetime) -> Any:
+        return await self._registry.receive(*args, now=now)
+
+    async def signed_by(self, *args: Any, now: datetime) -> Any:
+        return await self._registry.signed_by(*args, now=now)
+
+    async def close(self) -> None:
+        await self._registry.close()

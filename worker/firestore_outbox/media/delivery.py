@@ -1,0 +1,102 @@
+"""The desk: what a sender is handed instead of a file, by what its provider takes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from datetime import timedelta
+from typing import TypeVar, assert_never
+from urllib.parse import quote
+
+from firestore_outbox.media.answers import A_WHILE, not_yet
+from firestore_outbox.media.files import Files, OnShelf
+from firestore_outbox.media.shared import Remembered
+from firestore_outbox.media.storage import FileRef, Shelf, ShelfUnavailable
+from firestore_outbox.media.uploads import FileKey, Uploads
+from firestore_outbox.messages.model import MediaPart
+from firestore_outbox.providers.media import MediaHandle, MediaLink, NotUploaded, ReadyMedia, Upload
+from firestore_outbox.providers.outcome import ErrorCode, Postponed, Rejected
+from firestore_outbox.providers.protocol import MediaMode
+
+T = TypeVar("T")
+
+LINK_LASTS = timedelta(days=2)
+"""A provider may fetch a file only when its recipient's phone is back."""
+
+
+class Desk:
+    """`link_base` is where the shelf's files can be fetched by anybody; without it the shelf is asked for links."""
+
+    def __init__(self, shelf: Shelf, files: Files, uploads: Uploads, *, link_base: str = "") -> None:
+        self._shelf = shelf
+        self._files = files
+        self._uploads = uploads
+        self._link_base = link_base.rstrip("/")
+        self._links: Remembered[FileRef, MediaLink] = Remembered()
+
+    async def ready(
+        self,
+        account_id: str,
+        provider: str,
+        part: MediaPart,
+        mode: MediaMode,
+        upload: Upload | None,
+        *,
+        limit: timedelta,
+    ) -> ReadyMedia | NotUploaded:
+        match mode:
+            case MediaMode.UPLOAD:
+                assert upload is not None, f"{provider} takes files by upload, and its adapter offers none"
+                key = FileKey(account_id, provider, part.mediaId)
+                return await self._uploads.handle(
+                    key, lambda: self._files.stream(account_id, part), upload, limit=limit
+                )
+            case MediaMode.LINK:
+                return await _within(limit / 2, self._link(account_id, part))
+            case MediaMode.INLINE:
+                return await _within(limit / 2, self._files.content(account_id, part))
+            case _:
+                assert_never(mode)
+
+    async def forget(self, account_id: str, provider: str, part: MediaPart, handle: MediaHandle) -> None:
+        self._uploads.forget(FileKey(account_id, provider, part.mediaId), handle.handle)
+
+    async def close(self) -> None:
+        await self._uploads.stop()
+        self._shelf.close()
+
+    async def _link(self, account_id: str, part: MediaPart) -> MediaLink | Rejected | Postponed:
+        own = FileRef(account_id, part.mediaId)
+        known = self._links.get(own)
+        if known is not None:
+            return known
+        file = await self._files.find(account_id, part)
+        if not isinstance(file, OnShelf):
+            return file
+        try:
+            url = await self._address(file.ref)
+        except ShelfUnavailable:
+            return not_yet("no address of the file can be had at the moment", retry_after=A_WHILE)
+        if url is None:
+            return Rejected(
+                code=ErrorCode.MEDIA_MISSING,
+                detail="the provider fetches files by their address, and they have none here: set OUTBOX_MEDIA_URL "
+                "to where they can be fetched",
+            )
+        link = MediaLink(url=url)
+        self._links.keep(own, link, LINK_LASTS / 2)
+        return link
+
+    async def _address(self, ref: FileRef) -> str | None:
+        if self._link_base:
+            names = [name for name in (ref.account_id, ref.media_id) if name is not None]
+            return "/".join((self._link_base, *(quote(name, safe="") for name in names)))
+        return await self._shelf.link(ref, lasts=LINK_LASTS)
+
+
+async def _within(limit: timedelta, work: Awaitable[T]) -> T | Postponed:
+    try:
+        async with asyncio.timeout(limit.total_seconds()):
+            return await work
+    except TimeoutError:
+        return not_yet("the file was not read in time")

@@ -1,0 +1,36 @@
+"""A message taken back by an operator: as its author would ask for it, but ended at once and not at the next sweep."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from firestore_outbox.clock import Clock
+from firestore_outbox.firestore.gateway import Conflict
+from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
+from firestore_outbox.messages.store import MessageStore
+from firestore_outbox.sending.plan import Cancel, ending_of
+
+TRIES = 8
+
+
+class CancelMessage:
+    def __init__(self, messages: MessageStore, clock: Clock) -> None:
+        self._messages = messages
+        self._clock = clock
+
+    async def __call__(self, request_id: str) -> str | None:
+        """What the message is afterwards; None: there is none. One that is on its way stays on its way."""
+        status: str | None = None
+        for _ in range(TRIES):
+            found = await self._messages.get([request_id])
+            if not found:
+                return None
+            stored, message = found[0], found[0].message
+            status = stored.status or "malformed"
+            if not isinstance(message, OutboxMessage) or message.status is not OutboxStatus.QUEUED:
+                return status
+            ending = ending_of(replace(message, cancel_requested=True), self._clock())
+            assert isinstance(ending, Cancel), "a queued message whose cancel is requested ends"
+            if not isinstance(await self._messages.end(stored, ending.message), Conflict):
+                return ending.message.status.value
+        return status

@@ -1,0 +1,152 @@
+"""The client's batch, from here: thread, message and outbox document in one commit, once for one requestId.
+
+A second call with the same requestId writes nothing. Whether it asks for the same follows from what never changes in
+the stored document; the worker moves `nextAttemptAt`, so the time that the caller asked for is kept beside it, as
+`sendAt`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from firestore_outbox.clock import Clock
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.gateway import Conflict, Gateway
+from firestore_outbox.firestore.writes import SERVER_TIME, ServerTime, WriteOp, create, upsert
+from firestore_outbox.messages.model import OutboxStatus, shown_text, thread_id_of
+from firestore_outbox.messages.validation import InvalidMessage, parse_message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMessage:
+    request_id: str
+    account_id: str
+    to: str
+    parts: Sequence[Mapping[str, Any]]
+    created_by: str
+    send_at: datetime | None = None
+    """As the caller asked. None, and a time that has passed: now."""
+    send_by: datetime | None = None
+
+    @property
+    def thread_id(self) -> str:
+        return thread_id_of(self.account_id, self.to)
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    """Stored, or there already with the same content."""
+
+    status: str
+    is_new: bool
+    send_at: datetime | None = None
+    """As the first call asked for it, and so the next; callers to whom times matter compare them."""
+    send_by: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Differs:
+    """`request-id-taken`: the requestId belongs to another message, of this account or of another."""
+
+
+class Enqueue:
+    def __init__(self, gateway: Gateway, clock: Clock) -> None:
+        self._gateway = gateway
+        self._clock = clock
+
+    async def __call__(self, new: NewMessage) -> Enqueued | Refused | Differs:
+        wrong = self._fault(new)
+        if wrong is not None:
+            return Refused(wrong)
+        result = await self._gateway.commit(_with_time_asked_for(new, batch(new, due_at(new.send_at, self._clock()))))
+        if not isinstance(result, Conflict):
+            return Enqueued(OutboxStatus.QUEUED.value, is_new=True, send_at=new.send_at, send_by=new.send_by)
+        return await self._existing(new)
+
+    async def _existing(self, new: NewMessage) -> Enqueued | Refused | Differs:
+        found = await self._gateway.get(paths.outbox(new.request_id))
+        if found is not None:
+            if not _is_same(new, found.data):
+                return Differs()
+            at, by = found.data.get("sendAt"), found.data.get("sendBy")
+            return Enqueued(str(found.data.get("status")), is_new=False, send_at=at, send_by=by)
+        # A month after its end the outbox document expires; the message itself stays.
+        message = await self._gateway.get(paths.message(new.thread_id, new.request_id))
+        if message is None:
+            return Refused("a message of this requestId was deleted a moment ago")
+        if not _is_same(new, message.data):
+            return Differs()
+        return Enqueued(str(message.data.get("status")), is_new=False, send_at=new.send_at, send_by=new.send_by)
+
+    def _fault(self, new: NewMessage) -> str | None:
+        """As the worker will judge it."""
+        now = self._clock()
+        at = new.send_at or now
+        raw = {**_identity(new), "status": "queued", "createdAt": now, "nextAttemptAt": at, "attempts": 0}
+        raw |= {"createdBy": new.created_by, "sendBy": new.send_by}
+        parsed = parse_message(new.request_id, raw)
+        return parsed.sentence if isinstance(parsed, InvalidMessage) else None
+
+
+def due_at(send_at: datetime | None, now: datetime) -> datetime | ServerTime:
+    """When the message is due. A time that has passed means now, by the server's clock: a lane goes by this time, and
+    one in the past would overtake what was written before, in its own thread as well."""
+    return SERVER_TIME if send_at is None or send_at <= now else send_at
+
+
+def batch(new: NewMessage, due: datetime | ServerTime | None = None) -> list[WriteOp]:
+    """The three documents of the contract. `due` is when it may be sent; None: at `send_at`, whatever the time is."""
+    identity = _identity(new)
+    outbox: dict[str, Any] = {
+        **identity,
+        "status": OutboxStatus.QUEUED.value,
+        "createdAt": SERVER_TIME,
+        "createdBy": new.created_by,
+        "nextAttemptAt": due or new.send_at or SERVER_TIME,
+        "attempts": 0,
+    }
+    if new.send_by is not None:
+        outbox["sendBy"] = new.send_by
+    message = {**identity, "direction": "outbound", "status": OutboxStatus.QUEUED.value, "createdAt": SERVER_TIME}
+    thread = {
+        "accountId": new.account_id,
+        "to": new.to,
+        "lastMessageAt": SERVER_TIME,
+        "lastMessageText": shown_text(new.parts),
+    }
+    return [
+        upsert(paths.thread(new.thread_id), thread),
+        create(paths.message(new.thread_id, new.request_id), message),
+        create(paths.outbox(new.request_id), outbox),
+    ]
+
+
+def _with_time_asked_for(new: NewMessage, writes: list[WriteOp]) -> list[WriteOp]:
+    """`sendAt` is ours: clients do not write it, and without it a repeated call could not be told from another one."""
+    if new.send_at is None:
+        return writes
+    *others, outbox = writes
+    return [*others, replace(outbox, fields={**outbox.fields, "sendAt": new.send_at})]
+
+
+def _identity(new: NewMessage) -> dict[str, Any]:
+    return {
+        "requestId": new.request_id,
+        "accountId": new.account_id,
+        "threadId": new.thread_id,
+        "to": new.to,
+        "parts": [dict(part) for part in new.parts],
+    }
+
+
+def _is_same(new: NewMessage, stored: Mapping[str, Any]) -> bool:
+    """Whether what stands under the id is this message: of the same account, with the same content, and of no run."""
+    return "runId" not in stored and all(stored.get(name) == value for name, value in _identity(new).items())

@@ -1,0 +1,303 @@
+"""Outbox documents and the messages people see: read, claimed, completed, settled by receipts.
+
+The reads and writes of a message's way are counted here: it is read once, by the query that finds it; written once when
+it is claimed; and its end is one commit of two writes with no read. Everything that costs more is a slow path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Literal
+
+from firestore_outbox.errors import Unwritable
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.gateway import Committed, Conflict, Gateway
+from firestore_outbox.firestore.queries import Find
+from firestore_outbox.firestore.writes import WriteOp, update
+from firestore_outbox.messages import message_document as shown_message
+from firestore_outbox.messages import outbox_document
+from firestore_outbox.messages.message_document import (
+    StoredMessage,
+    first_shown,
+    followed,
+    is_ours,
+    receipt_changes,
+    shown_again,
+)
+from firestore_outbox.messages.model import ENDED, MessageStatus, OutboxMessage, OutboxStatus
+from firestore_outbox.messages.outbox_document import LARGEST_BYTES, PAGE_BYTES, Stored, rewritten, without_ballast
+from firestore_outbox.receipts.rules import ShownMessage
+from firestore_outbox.sending.page_cursor import Cursor
+
+ReceiptKey = Literal["requestId", "providerMessageId"]
+
+IN_WAITING = (OutboxStatus.QUEUED.value, OutboxStatus.UNCERTAIN.value)
+"""What a lane looks for: to be sent, or to be settled when its wait for a receipt ends."""
+_EVER = datetime(1970, 1, 1, tzinfo=UTC)
+"""Before any time that a document may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    documents: list[Stored]
+    moment: datetime
+    """Of which it is true, by the database."""
+    is_cut: bool = False
+    """It reached PAGE_BYTES before its limit: more documents may follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class NextDue:
+    at: datetime
+    run_id: str | None
+
+
+class MessageStore:
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    # --- what a lane reads
+
+    async def due(self, account_id: str, now: datetime, limit: int, after: Cursor | None = None) -> Page:
+        """Queued or uncertain, due by now, in order; behind `after`, if given."""
+        where = (("accountId", "==", account_id), ("status", "in", IN_WAITING), ("nextAttemptAt", "<=", now))
+        query = Find(
+            collection=paths.OUTBOX,
+            where=where,
+            order_by=("nextAttemptAt", "createdAt", "__name__"),
+            limit=limit,
+            start_after=None if after is None else _start_after(after),
+            most_bytes=PAGE_BYTES,
+            hollow_above=LARGEST_BYTES,
+        )
+        page = await self._gateway.find_at(query, None)
+        return Page([outbox_document.read(snapshot) for snapshot in page.found], page.moment, page.is_cut)
+
+    async def next_due(self, account_id: str, after: datetime) -> NextDue | None:
+        """The first document that comes due after that."""
+        where = (("accountId", "==", account_id), ("status", "in", IN_WAITING), ("nextAttemptAt", ">", after))
+        query = Find(
+            collection=paths.OUTBOX,
+            where=where,
+            order_by=("nextAttemptAt", "createdAt"),  # not needed, but then one index serves both
+            limit=1,
+            select=("nextAttemptAt", "runId"),
+        )
+        found = await self._gateway.find(query)
+        at = found[0].data.get("nextAttemptAt") if found else None
+        return NextDue(at, found[0].data.get("runId")) if isinstance(at, datetime) else None
+
+    async def abandoned(self, account_id: str, by: datetime, moment: datetime) -> list[Stored]:
+        """In flight at that moment under a claim whose lease ended by then: what earlier holders of the lane left."""
+        where = (
+            ("accountId", "==", account_id),
+            ("status", "==", OutboxStatus.SENDING.value),
+            ("leaseUntil", "<=", by),
+        )
+        query = Find(
+            collection=paths.OUTBOX, where=where, order_by=("leaseUntil",), hollow_above=LARGEST_BYTES
+        )  # read to the end: a claim that was missed here would be overtaken
+        return [outbox_document.read(snapshot) for snapshot in (await self._gateway.find_at(query, moment)).found]
+
+    async def accounts_with_abandoned(self, by: datetime, limit: int = 100) -> set[str]:
+        """Accounts whose claims outlived their lease by then."""
+        where = (("status", "==", OutboxStatus.SENDING.value), ("leaseUntil", "<=", by))
+        query = Find(collection=paths.OUTBOX, where=where, order_by=("leaseUntil",), limit=limit, select=("accountId",))
+        found = [snapshot.data.get("accountId") for snapshot in await self._gateway.find(query)]
+        return {account_id for account_id in found if isinstance(account_id, str)}
+
+    async def cancel_requested(self, limit: int = 100) -> list[Stored]:
+        """Queued, and its author wants it no more. A part of them, if they are many or large."""
+        query = Find(
+            collection=paths.OUTBOX,
+            where=(("status", "==", OutboxStatus.QUEUED.value), ("cancelRequested", "==", True)),
+            limit=limit,
+            most_bytes=PAGE_BYTES,
+            hollow_above=LARGEST_BYTES,
+        )
+        return [outbox_document.read(snapshot) for snapshot in await self._gateway.find(query)]
+
+    async def next_account_due(self, by: datetime, after: str) -> str | None:
+        """The first account, in order behind `after`, that has something waiting that came due by then."""
+        where = (("status", "in", IN_WAITING), ("accountId", ">", after), ("nextAttemptAt", "<=", by))
+        query = Find(
+            collection=paths.OUTBOX,
+            where=where,
+            order_by=("accountId", "nextAttemptAt"),
+            limit=1,
+            select=("accountId",),
+        )
+        found = await self._gateway.find(query)
+        return str(found[0].data["accountId"]) if found else None
+
+    async def in_status(
+        self, status: OutboxStatus, *, account_id: str | None = None, limit: int, after: str | None = None
+    ) -> list[Stored]:
+        """A page of the documents of one status, of all accounts or of one, by name; behind that requestId, if given.
+        Large documents make it shorter than its limit; it is empty only when none follow."""
+        of_account = () if account_id is None else (("accountId", "==", account_id),)
+        query = Find(
+            collection=paths.OUTBOX,
+            where=(*of_account, ("status", "==", status.value)),
+            order_by=("__name__",),
+            limit=limit,
+            start_after=None if after is None else (paths.outbox(after),),
+            most_bytes=PAGE_BYTES,
+            hollow_above=LARGEST_BYTES,
+        )
+        return [outbox_document.read(snapshot) for snapshot in await self._gateway.find(query)]
+
+    async def get(self, request_ids: Sequence[str]) -> list[Stored]:
+        """Those that exist."""
+        names = [paths.outbox(request_id) for request_id in request_ids]
+        found = await self._gateway.get_all(names, hollow_above=LARGEST_BYTES)
+        return [outbox_document.read(snapshot) for snapshot in found.values()]
+
+    # --- what a lane writes
+
+    async def claim(self, claims: Sequence[tuple[Stored, OutboxMessage]]) -> list[Stored] | Conflict:
+        """All of them or none: each document as it was read becomes the one beside it."""
+        result = await self._gateway.commit([rewritten(old, new) for old, new in claims])
+        if isinstance(result, Conflict):
+            return result
+        return [
+            replace(old, message=new, version=version)
+            for (old, new), version in zip(claims, result.versions, strict=True)
+        ]
+
+    async def end(self, document: Stored, new: OutboxMessage) -> Committed | Conflict:
+        """A document that ends, or goes back to the queue, and what people see of it.
+
+        If Firestore refuses both, the outbox document is written alone, since the message document may be full; and if
+        it ends, without its ballast. Raises Unwritable if it does not end, and Firestore refuses it."""
+        writes = completion(document, new)
+        with suppress(Unwritable):
+            return await self._gateway.commit(writes)
+        try:
+            return await self._gateway.commit(writes[:1])
+        except Unwritable:
+            if new.status not in ENDED:
+                raise
+            return await self._gateway.commit([without_ballast(document, writes[0])])
+
+    async def write(self, writes: Sequence[WriteOp]) -> Committed | Conflict:
+        return await self._gateway.commit(writes)
+
+    async def put_back(self, ended: Stored, again: OutboxMessage) -> bool:
+        """A person's way back: due when it is written, and people see it as queued once more. False: it was changed
+        meanwhile, or people see nothing of it."""
+        writes = [rewritten(ended, again, due_at_commit=True), shown_again(again)]
+        return not isinstance(await self._gateway.commit(writes), Conflict)
+
+    # --- what a run reads and writes
+
+    async def of_run(self, run_id: str, status: OutboxStatus, limit: int, after: str | None = None) -> list[Stored]:
+        """A page of a run's documents of one status, by name; behind that requestId, if given. Large documents make it
+        shorter than its limit; it is empty only when none follow."""
+        query = Find(
+            collection=paths.OUTBOX,
+            where=(("runId", "==", run_id), ("status", "==", status.value)),
+            order_by=("__name__",),
+            limit=limit,
+            start_after=None if after is None else (paths.outbox(after),),
+            most_bytes=PAGE_BYTES,
+            hollow_above=LARGEST_BYTES,
+        )
+        return [outbox_document.read(snapshot) for snapshot in await self._gateway.find(query)]
+
+    async def is_in_sight(self, run_id: str) -> bool:
+        """Whether a lane may come to any of a run's documents: one look at all of them at one moment. Those that are
+        parked, or wait for a person, have no time."""
+        open_ones = (OutboxStatus.QUEUED.value, OutboxStatus.SENDING.value, OutboxStatus.UNCERTAIN.value)
+        query = Find(
+            collection=paths.OUTBOX,
+            where=(("runId", "==", run_id), ("status", "in", open_ones), ("nextAttemptAt", ">", _EVER)),
+            order_by=("nextAttemptAt",),
+            limit=1,
+            select=("status",),
+        )
+        return bool(await self._gateway.find(query))
+
+    async def count_of_run(self, run_id: str, status: OutboxStatus) -> int:
+        where = (("runId", "==", run_id), ("status", "==", status.value))
+        return await self._gateway.count(Find(collection=paths.OUTBOX, where=where))
+
+    async def count_shown_of_run(self, run_id: str, status: MessageStatus) -> int:
+        where = (("runId", "==", run_id), ("status", "==", status.value))
+        return await self._gateway.count(Find(collection=paths.MESSAGES, group=True, where=where))
+
+    async def count_waiting(self, account_id: str) -> int:
+        where = (("accountId", "==", account_id), ("status", "==", OutboxStatus.QUEUED.value))
+        return await self._gateway.count(Find(collection=paths.OUTBOX, where=where))
+
+    async def move(
+        self, changes: Sequence[tuple[Stored, OutboxMessage]], at_commit: Collection[str] = ()
+    ) -> list[Stored]:
+        """Each document as it was read becomes the one beside it, except those that changed in the meantime.
+        `at_commit` are those that come due when they are written. Returns those that Firestore refuses to write."""
+        if not changes:
+            return []
+        writes = [rewritten(old, new, due_at_commit=new.request_id in at_commit) for old, new in changes]
+        with suppress(Unwritable):  # one document can stop a commit of many: then each has its own
+            if not isinstance(await self._gateway.commit(writes), Conflict):
+                return []
+        unwritable = []
+        for (old, _), write in zip(changes, writes, strict=True):
+            try:
+                await self._gateway.commit([write])
+            except Unwritable:
+                unwritable.append(old)
+        return unwritable
+
+    # --- what receipts read and write
+
+    async def shown(self, account_id: str, field: ReceiptKey, value: str) -> StoredMessage | None:
+        """The message that a receipt tells of, by our id as it was echoed, or by the provider's own. One read."""
+        where = (("accountId", "==", account_id), (field, "==", value))
+        found = await self._gateway.find(Find(collection=paths.MESSAGES, group=True, where=where, limit=2))
+        return next((shown_message.read(snapshot) for snapshot in found if is_ours(snapshot)), None)
+
+    async def shown_all(self, account_id: str, field: ReceiptKey, values: Sequence[str]) -> dict[str, StoredMessage]:
+        """The same for several, at most `MOST_IN_A_QUERY`: those that are known, by value."""
+        where = (("accountId", "==", account_id), (field, "in", list(values)))
+        found = await self._gateway.find(Find(collection=paths.MESSAGES, group=True, where=where))
+        return {str(snapshot.data.get(field)): shown_message.read(snapshot) for snapshot in found if is_ours(snapshot)}
+
+    async def advance(self, changes: Sequence[tuple[StoredMessage, ShownMessage]]) -> Committed | Conflict:
+        """All of them or none: each as it was read becomes the one beside it."""
+        return await self._gateway.commit(
+            [
+                update(before.path, receipt_changes(before.shown, after), version=before.version)
+                for before, after in changes
+            ]
+        )
+
+    async def settle(
+        self, before: StoredMessage, after: ShownMessage, outbox: tuple[Stored, OutboxMessage] | None
+    ) -> Committed | Conflict:
+        changes = receipt_changes(before.shown, after)
+        writes: list[WriteOp] = []
+        if before.version is not None:
+            writes.append(update(before.path, changes, version=before.version))
+        else:
+            assert outbox is not None, "a message that is not shown yet is known from its outbox document"
+            if outbox[1].status is OutboxStatus.SENT:  # one that failed is not shown at all
+                shown, thread = first_shown(outbox[1])
+                writes = [replace(shown, fields={**shown.fields, **changes}, masked=False, exists=False), thread]
+        if outbox is not None:
+            writes.append(rewritten(*outbox))
+        return await self._gateway.commit(writes)
+
+
+def _start_after(cursor: Cursor) -> tuple[object, ...]:
+    if cursor.created_at is None or cursor.request_id is None:
+        return (cursor.due_at,)
+    return (cursor.due_at, cursor.created_at, paths.outbox(cursor.request_id))
+
+
+def completion(claim: Stored, new: OutboxMessage) -> list[WriteOp]:
+    """The writes that end or put back an attempt: the document under its claim, and what people see of it."""
+    return [rewritten(claim, new), *followed(claim.valid, new)]

@@ -1,0 +1,249 @@
+"""From a raw Firestore dictionary to a valid message, or to a sentence that says what is wrong with it.
+
+Anybody with write access can create an outbox document, and rules can be misconfigured, so nothing is believed:
+types, sizes, that the thread belongs to the account. `parse_message` never raises: a malformed document must end
+as `failed` with a readable reason, and must not stop the lane that meets it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import ErrorDetails
+
+from firestore_outbox.accounts.window import Window
+from firestore_outbox.lane.schedule import LONGEST_AHEAD
+from firestore_outbox.messages.address import ADDRESS, LONGEST_ADDRESS
+from firestore_outbox.messages.model import MAX_PARTS, OutboxMessage, OutboxStatus, Parts, thread_id_of
+from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
+
+CLOCK_SLACK = timedelta(days=1)
+"""A client works out the time to send at on its own clock, which may be wrong; the 365 days are not that exact."""
+
+_MAX_SHOWN_VALUE = 60
+
+_Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,128}$")]
+_AccountId = Annotated[str, StringConstraints(pattern=r"^[^/]+$", max_length=128)]
+_Address = Annotated[str, StringConstraints(pattern=ADDRESS, max_length=LONGEST_ADDRESS)]
+_Opaque = Annotated[str, StringConstraints(min_length=1, max_length=512)]
+_Count = Annotated[int, Field(ge=0)]
+
+
+class _Error(BaseModel):
+    model_config = ConfigDict(strict=True, extra="ignore")
+    code: Annotated[ErrorCode, Field(strict=False)]
+    message: str
+    retryable: bool
+    at: AwareDatetime
+
+
+class _Window(BaseModel):
+    """The hours of a run that goes on the next day. The worker wrote it."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+    startHour: int
+    endHour: int
+    timezone: str
+
+    @model_validator(mode="after")
+    def _is_a_window(self) -> _Window:
+        self.read()
+        return self
+
+    def read(self) -> Window:
+        try:
+            return Window(start_hour=self.startHour, end_hour=self.endHour, zone=ZoneInfo(self.timezone))
+        except (ZoneInfoNotFoundError, OSError) as error:
+            raise ValueError(f"{self.timezone!r} is no time zone") from error
+
+
+class _Document(BaseModel):
+    """The outbox document as Firestore has it. Unknown fields are left alone."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+    requestId: _Id
+    accountId: _AccountId
+    to: _Address
+    threadId: str
+    parts: Parts
+    status: Annotated[OutboxStatus, Field(strict=False)]
+    createdAt: AwareDatetime
+    nextAttemptAt: AwareDatetime | None = None
+    createdBy: _Opaque | None = None
+    sendBy: AwareDatetime | None = None
+    window: _Window | None = None
+    runId: _Opaque | None = None
+    targetId: _Opaque | None = None
+    cancelRequested: bool = False
+    attempts: _Count = 0
+    failures: _Count = 0
+    partsSent: _Count = 0
+    series: _Count = 0
+    doubted: bool = False
+    claimedBy: str | None = None
+    leaseUntil: AwareDatetime | None = None
+    providerMessageId: str | None = None
+    sentAt: AwareDatetime | None = None
+    lastError: _Error | None = None
+    expireAt: AwareDatetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvalidMessage:
+    """A document that can never be sent."""
+
+    request_id: str
+    """The document's own id, which is known even if the field of that name is not."""
+    sentence: str
+    """What is wrong, for a person to read."""
+
+    def error(self, at: datetime) -> DeliveryError:
+        return DeliveryError(code=ErrorCode.INVALID_MESSAGE, message=self.sentence, retryable=False, at=at)
+
+
+def parse_message(document_id: str, raw: Mapping[str, Any]) -> OutboxMessage | InvalidMessage:
+    try:
+        document = _Document.model_validate(raw if isinstance(raw, dict) else dict(raw))
+    except ValidationError as error:
+        return InvalidMessage(request_id=document_id, sentence=_sentence(error))
+    except (TypeError, ValueError, RecursionError):  # no mapping at all, or one that lies about being one
+        return InvalidMessage(request_id=document_id, sentence="The document is not a set of fields.")
+    wrong = _disagreement(document_id, document)
+    if wrong:
+        return InvalidMessage(request_id=document_id, sentence=wrong)
+    return _message(document)
+
+
+def _disagreement(document_id: str, document: _Document) -> str | None:
+    """What no single field shows."""
+    if document.requestId != document_id:
+        return f"requestId is {_shown(document.requestId)}, but the document is outbox/{document_id}."
+    if "__" in document.accountId:
+        return f"accountId {_shown(document.accountId)} contains two underscores in a row."
+    expected = thread_id_of(document.accountId, document.to)
+    if document.threadId != expected:
+        return f"threadId is {_shown(document.threadId)}; for this account and recipient it must be {expected!r}."
+    if document.status is OutboxStatus.QUEUED and document.nextAttemptAt is None and document.runId is None:
+        return "nextAttemptAt is missing."  # but for a run that is paused
+    if document.nextAttemptAt and _far_ahead(document.createdAt, document.nextAttemptAt):
+        return "nextAttemptAt is more than 365 days ahead."
+    if document.partsSent > len(document.parts):
+        return f"partsSent is {document.partsSent}, but there are {len(document.parts)} parts."
+    return None
+
+
+def _far_ahead(created_at: datetime, at: datetime) -> bool:
+    return at - created_at > LONGEST_AHEAD + CLOCK_SLACK
+
+
+def _message(document: _Document) -> OutboxMessage:
+    error = document.lastError
+    return OutboxMessage(
+        request_id=document.requestId,
+        account_id=document.accountId,
+        thread_id=document.threadId,
+        to=document.to,
+        parts=tuple(document.parts),
+        created_at=document.createdAt,
+        created_by=document.createdBy,
+        send_by=document.sendBy,
+        window=None if document.window is None else document.window.read(),
+        run_id=document.runId,
+        target_id=document.targetId,
+        status=document.status,
+        next_attempt_at=document.nextAttemptAt,
+        cancel_requested=document.cancelRequested,
+        attempts=document.attempts,
+        failures=document.failures,
+        parts_sent=document.partsSent,
+        series=document.series,
+        doubted=document.doubted,
+        claimed_by=document.claimedBy,
+        lease_until=document.leaseUntil,
+        provider_message_id=document.providerMessageId,
+        sent_at=document.sentAt,
+        last_error=None if error is None else _error(error),
+        expire_at=document.expireAt,
+    )
+
+
+def _error(error: _Error) -> DeliveryError:
+    return DeliveryError(code=error.code, message=error.message, retryable=error.retryable, at=error.at)
+
+
+def _sentence(error: ValidationError) -> str:
+    """The first fault in words, and how many more there are."""
+    faults = error.errors(include_url=False)
+    more = f" ({len(faults) - 1} more fault{'s' if len(faults) > 2 else ''})" if len(faults) > 1 else ""
+    return f"{_fault(faults[0])}{more}."
+
+
+def _fault(fault: ErrorDetails) -> str:
+    where = _path(fault["loc"])
+    value = fault["input"]
+    context = fault.get("ctx", {})
+    match fault["type"]:
+        case "missing":
+            return f"{where} is missing"
+        case "string_too_long":
+            return f"{where} has {len(value):,} characters; at most {context['max_length']:,} are allowed"
+        case "string_too_short":
+            return f"{where} is empty"
+        case "too_short":
+            return f"{where} is empty; a message has 1 to {MAX_PARTS} parts"
+        case "too_long" if where == "parts":
+            return f"{where} has too many entries; a message has 1 to {MAX_PARTS} parts"
+        case "too_long":
+            most = context["max_length"]
+            return f"{where} has {len(value):,} entries; at most {most:,} are allowed"
+        case "too_many_bytes":
+            return f"{where} {fault['msg']}"
+        case "string_pattern_mismatch":
+            return f"{where} is {_shown(value)}, {_RULES.get(where.rpartition('.')[2], 'which is not allowed')}"
+        case "union_tag_invalid":
+            return f"{where} has the unknown type {_shown(context['tag'])}; known are text, media and template"
+        case "union_tag_not_found":
+            return f"{where} has no type; known are text, media and template"
+        case _:
+            return f"{where} is {_shown(value)}: {_lower(fault['msg'])}"
+
+
+_RULES = {
+    "requestId": "which must be 8 to 128 of A-Z, a-z, 0-9, _ and -",
+    "accountId": "which must be non-empty and without a slash",
+    "to": "which must be non-empty, without slashes or blanks, and with no underscore in front",
+    "mediaId": "which must be non-empty and without a slash",
+    "mimeType": "which is no media type such as image/png",
+}
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    """`('parts', 0, 'text', 'text')` as `parts[0].text`: the tag of the union is no field."""
+    steps = [step for index, step in enumerate(location) if not (location[0] == "parts" and index == 2)]
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
+    return path or "The document"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, str):
+        return repr(value if len(value) <= _MAX_SHOWN_VALUE else f"{value[:_MAX_SHOWN_VALUE]}…")
+    if value is None or isinstance(value, bool | int | float):
+        return repr(value)
+    return f"a {type(value).__name__}"
+
+
+def _lower(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]

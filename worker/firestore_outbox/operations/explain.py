@@ -1,0 +1,57 @@
+"""Why a message has not been sent: reads what the pure answer needs (domain/why.py). Costs three to five reads."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from firestore_outbox.accounts.account import Account
+from firestore_outbox.accounts.store import AccountStore
+from firestore_outbox.clock import Clock
+from firestore_outbox.lane.ref import outbox_lane
+from firestore_outbox.lane.store import LaneStore
+from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
+from firestore_outbox.messages.store import MessageStore
+from firestore_outbox.operations.why import Why, why
+from firestore_outbox.providers.registry import Providers
+from firestore_outbox.sessions.store import SessionStore
+from firestore_outbox.sessions.why import SessionWait, session_wait
+
+
+class Explain:
+    def __init__(
+        self,
+        messages: MessageStore,
+        lanes: LaneStore,
+        accounts: AccountStore,
+        sessions: SessionStore,
+        providers: Providers,
+        clock: Clock,
+    ) -> None:
+        self._messages = messages
+        self._lanes = lanes
+        self._accounts = accounts
+        self._sessions = sessions
+        self._providers = providers
+        self._clock = clock
+
+    async def __call__(self, request_id: str) -> Why | None:
+        """None: there is no such message."""
+        found = await self._messages.get([request_id])
+        if not found:
+            return None
+        message = found[0].message
+        if not isinstance(message, OutboxMessage):
+            return Why(reasons=(), earliest=None, sentence=message.sentence)
+        account = await self._accounts.read(message.account_id)
+        if not isinstance(account, Account):
+            return Why(reasons=(), earliest=None, sentence=account.sentence)
+        lane = (await self._lanes.read(outbox_lane(message.account_id))).lane
+        now = self._clock()
+        session = await self._session(account, now) if message.status is OutboxStatus.QUEUED else None
+        return why(message, lane, account, now, session=session)
+
+    async def _session(self, account: Account, now: datetime) -> SessionWait | None:
+        if self._providers[account.provider].sessions is None:
+            return None
+        stored = await self._sessions.read(account.account_id)
+        return session_wait(stored.hot, stored.memory, account.account_id, now)

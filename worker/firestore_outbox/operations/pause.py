@@ -1,0 +1,39 @@
+"""An account paused and resumed by a person. Resuming also ends what the lane itself was waiting for."""
+
+from __future__ import annotations
+
+from firestore_outbox.accounts.store import AccountStore
+from firestore_outbox.clock import Clock
+from firestore_outbox.lane.ref import outbox_lane
+from firestore_outbox.lane.store import LaneStore
+from firestore_outbox.lane.wake import Waker
+
+
+class Pause:
+    def __init__(self, accounts: AccountStore) -> None:
+        self._accounts = accounts
+
+    async def __call__(self, account_id: str) -> bool:
+        """False: there is no such account."""
+        return await self._accounts.pause(account_id)
+
+
+class Resume:
+    def __init__(self, accounts: AccountStore, lanes: LaneStore, waker: Waker, clock: Clock) -> None:
+        self._accounts = accounts
+        self._lanes = lanes
+        self._waker = waker
+        self._clock = clock
+
+    async def __call__(self, account_id: str) -> bool:
+        """False: there is no such account."""
+        if not await self._accounts.resume(account_id):
+            return False
+        ref = outbox_lane(account_id)
+        while True:
+            stored = await self._lanes.read(ref)
+            lane = stored.lane.resumed(now=self._clock())
+            if await self._lanes.write(ref, lane, stored) is not None:
+                break
+        await self._waker.hasten(ref, lane)
+        return True

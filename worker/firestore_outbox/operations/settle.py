@@ -1,0 +1,80 @@
+"""A doubt ended by a person, who has looked at the phone: a word in place of the receipt that did not come.
+
+It goes the way of a receipt (domain/receipt.py), under the same preconditions. A receipt that comes first wins; one
+that comes later still adds what it knows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import assert_never
+
+from firestore_outbox.clock import Clock
+from firestore_outbox.firestore.gateway import Conflict
+from firestore_outbox.messages.message_document import StoredMessage
+from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
+from firestore_outbox.messages.store import MessageStore
+from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
+from firestore_outbox.receipts.release_thread import FreeThread
+from firestore_outbox.receipts.rules import Advance, Arrived, Bounced, Progress, Receipt, apply
+
+TRIES = 8
+
+
+class SettledAs(StrEnum):
+    SENT = "sent"
+    """It arrived."""
+    FAILED = "failed"
+    """It did not, or nobody cares any more. It can be redriven."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    request_id: str
+    status: SettledAs
+
+
+@dataclass(frozen=True, slots=True)
+class NotSettled:
+    sentence: str
+
+
+class Settle:
+    def __init__(self, messages: MessageStore, free_thread: FreeThread, clock: Clock) -> None:
+        self._messages = messages
+        self._free_thread = free_thread
+        self._clock = clock
+
+    async def __call__(self, request_id: str, settled_as: SettledAs) -> Settled | NotSettled:
+        for _ in range(TRIES):
+            found = await self._messages.get([request_id])
+            if not found:
+                return NotSettled(f"there is no message {request_id}")
+            stored, message = found[0], found[0].message
+            if not isinstance(message, OutboxMessage) or message.status is not OutboxStatus.UNCERTAIN:
+                return NotSettled(f"{request_id} is not uncertain: it is {stored.status}")
+            shown = await self._messages.shown(message.account_id, "requestId", request_id)
+            if shown is None and message.run_id is None:
+                return NotSettled(f"{request_id} has no message document in its thread")
+            before = shown or StoredMessage.unshown(message)
+            decision = apply(before.shown, self._word(settled_as), message)
+            if not isinstance(decision, Advance) or decision.outbox is None:
+                return NotSettled(f"{request_id} is shown as {before.shown.status.value} already")
+            if not isinstance(await self._messages.settle(before, decision.shown, (stored, decision.outbox)), Conflict):
+                await self._free_thread(message)
+                return Settled(request_id, settled_as)
+        return NotSettled(f"{request_id} is being changed by others; try again")
+
+    def _word(self, settled_as: SettledAs) -> Receipt:
+        now = self._clock()
+        match settled_as:
+            case SettledAs.SENT:
+                return Arrived(progress=Progress.SENT, at=now)
+            case SettledAs.FAILED:
+                sentence = "Nobody knows whether it was sent, and a person gave it up."
+                return Bounced(
+                    error=DeliveryError(code=ErrorCode.OUTCOME_UNKNOWN, message=sentence, retryable=False, at=now)
+                )
+            case _:
+                assert_never(settled_as)

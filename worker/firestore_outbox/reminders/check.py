@@ -1,0 +1,206 @@
+"""Whether a reminder that somebody wants can be: judged as the worker will judge it, with every fault in words."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from itertools import islice
+from typing import Any, assert_never
+
+from firestore_outbox.reminders.calendar import InvalidSchedule, calendar_of
+from firestore_outbox.reminders.reminder import (
+    Calendar,
+    Fire,
+    InvalidReminder,
+    Over,
+    PassOver,
+    Recurrence,
+    Reminder,
+    SleepUntil,
+    due,
+    judge_targets,
+    parse_reminder,
+)
+from firestore_outbox.reminders.run import Target
+
+KNOWN = ("accountId", "parts", "timezone", "window", "schedule", "onWindowEnd", "missed")
+MAX_TARGETS = 100_000
+INLINE = 500
+"""Up to so many stand in the document itself."""
+CHUNK = 1_000
+CHUNK_BYTES = 400_000
+"""Of one document of targets; Firestore takes 1 MiB."""
+MOST_FAULTS = 10
+SHOWN_FIRES = 3
+OLDEST_HOURLY = timedelta(days=366)
+"""A rule is followed from its start, each time that it is asked."""
+
+NO_TIME_LEFT = "schedule: no time is left in it; all have passed, or there never was one."
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+_GOOD_OTHERWISE = {"accountId": "shop", "parts": [{"type": "text", "text": "x"}], "timezone": "UTC"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewReminder:
+    reminder_id: str
+    fields: Mapping[str, Any]
+    """Those in `KNOWN`, as the document has them."""
+    targets: Sequence[Any]
+    """Addresses, or `{id, to}`."""
+    created_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Faulty:
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A reminder that can be."""
+
+    reminder: Reminder
+    """Without its targets, which are beside it."""
+    targets: tuple[Target, ...]
+    fires: tuple[datetime, ...]
+    """The next few. With none it cannot be added; but a call that is repeated later may be of one that was."""
+    digest: str
+    """The same for whoever asks for the same."""
+
+    @property
+    def asked_for(self) -> dict[str, Any]:
+        return asked_for(self.reminder)
+
+    @property
+    def inline(self) -> list[dict[str, str]]:
+        return [] if self.chunks else [_target_fields(target) for target in self.targets]
+
+    @property
+    def chunks(self) -> list[list[dict[str, str]]]:
+        """Of the documents beside the reminder; none if all targets stand in it."""
+        size = sum(_size(target) for target in self.targets)
+        return list(_chunks(self.targets)) if len(self.targets) > INLINE or size > CHUNK_BYTES else []
+
+
+def judge(new: NewReminder, now: datetime) -> Judged | Faulty:
+    faults: list[str] = []
+    if not _ID.fullmatch(new.reminder_id):
+        faults.append("reminderId: it must be 1 to 100 letters, digits, '-' and '_', with a letter or digit in front.")
+    faults += [f"{name[:60]}: it is unknown; known are {', '.join(KNOWN)}." for name in new.fields if name not in KNOWN]
+    reminder = _parsed(new.reminder_id, new.fields, now)
+    if isinstance(reminder, InvalidReminder):
+        faults += reminder.sentences
+    elif "__" in reminder.account_id:
+        faults.append("accountId: it has two underscores in a row.")
+    fires = _fires_or_fault(new.fields, reminder, now)
+    if isinstance(fires, str):
+        faults.append(fires)
+    targets = _judged_targets(new.targets)
+    faults += [fault for fault in targets if isinstance(fault, str)]
+    if faults or isinstance(reminder, InvalidReminder) or isinstance(fires, str):
+        return Faulty(tuple(faults))
+    good = tuple(target for target in targets if isinstance(target, Target))
+    return Judged(reminder=reminder, targets=good, fires=fires, digest=_digest(reminder, good))
+
+
+def _parsed(reminder_id: str, fields: Mapping[str, Any], now: datetime) -> Reminder | InvalidReminder:
+    asked = {name: value for name, value in fields.items() if name in KNOWN}
+    return parse_reminder(reminder_id, {**asked, "createdAt": now})
+
+
+def _judged_targets(raw: Sequence[Any]) -> tuple[Target, ...] | tuple[str, ...]:
+    if len(raw) > MAX_TARGETS:
+        return (f"targets: there are {len(raw):,}; at most {MAX_TARGETS:,} are allowed, in several reminders more.",)
+    return judge_targets(raw, most_faults=MOST_FAULTS)
+
+
+# --- its times
+
+
+def _fires_or_fault(
+    fields: Mapping[str, Any], reminder: Reminder | InvalidReminder, now: datetime
+) -> tuple[datetime, ...] | str:
+    """The schedule is looked at also if something else is wrong; not if it cannot be understood itself."""
+    if isinstance(reminder, InvalidReminder):
+        alone = _parsed(reminder.reminder_id, {**_GOOD_OTHERWISE, "schedule": fields.get("schedule")}, now)
+        if isinstance(alone, InvalidReminder):
+            return ()
+        reminder = alone
+    schedule = reminder.schedule
+    if isinstance(schedule, Recurrence) and "HOURLY" in schedule.rrule.upper() and now - schedule.start > OLDEST_HOURLY:
+        return "schedule.start: more than a year ago is too long for FREQ=HOURLY; choose a later one."
+    try:
+        return next_fires(reminder, now)
+    except InvalidSchedule as error:
+        return f"schedule: {error}."
+
+
+def next_fires(reminder: Reminder, now: datetime) -> tuple[datetime, ...]:
+    """As if it were active. May be asked of anything that could be parsed, so the schedule may be at fault."""
+    calendar = calendar_of(reminder.schedule, reminder.window.zone)
+    decision = due(reminder, calendar, now)
+    match decision:
+        case Fire(at=at) | SleepUntil(at=at):
+            return (at, *islice(_after(calendar, at), SHOWN_FIRES - 1))
+        case PassOver(to=to):
+            return tuple(islice(_after(calendar, to), SHOWN_FIRES))
+        case Over():
+            return ()
+        case _:
+            assert_never(decision)
+
+
+def _after(calendar: Calendar, at: datetime) -> Iterator[datetime]:
+    following = calendar(at)
+    while following is not None:
+        yield following
+        following = calendar(following)
+
+
+# --- as it is written
+
+
+def asked_for(reminder: Reminder) -> dict[str, Any]:
+    """The fields that never change, each written in one way."""
+    schedule = reminder.schedule.model_dump()
+    return {
+        "accountId": reminder.account_id,
+        "parts": [part.model_dump(exclude_none=True) for part in reminder.parts],
+        "timezone": reminder.window.zone.key,
+        "window": {"startHour": reminder.window.start_hour, "endHour": reminder.window.end_hour},
+        "schedule": {
+            name: value.astimezone(UTC) if isinstance(value, datetime) else value for name, value in schedule.items()
+        },
+        "onWindowEnd": reminder.on_window_end.value,
+        "missed": reminder.missed.value,
+    }
+
+
+def _digest(reminder: Reminder, targets: Sequence[Target]) -> str:
+    content = [asked_for(reminder), [(target.target_id, target.to) for target in targets]]
+    return sha256(json.dumps(content, sort_keys=True, default=datetime.isoformat).encode()).hexdigest()
+
+
+def _target_fields(target: Target) -> dict[str, str]:
+    return {"id": target.target_id, "to": target.to}
+
+
+def _size(target: Target) -> int:
+    return len(target.target_id.encode()) + len(target.to.encode()) + 20
+
+
+def _chunks(targets: Sequence[Target]) -> Iterator[list[dict[str, str]]]:
+    chunk: list[dict[str, str]] = []
+    size = 0
+    for target in targets:
+        size += _size(target)
+        if chunk and (len(chunk) == CHUNK or size > CHUNK_BYTES):
+            yield chunk
+            chunk, size = [], _size(target)
+        chunk.append(_target_fields(target))
+    yield chunk

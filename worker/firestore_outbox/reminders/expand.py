@@ -1,0 +1,222 @@
+"""Targets become outbox documents, a page at a time.
+
+A page is one commit: its documents, and how far the run has got. The documents' ids are derived from the run's seed and
+the target, so a page that is done again finds its documents there, and a target that is listed twice gets one. A
+document of another account or run under such an id is not the target's: the run takes the next id that it derives, and
+after `MOST_DERIVED` of those a random one, which a person who can read the seed cannot foresee either.
+
+What is due at once, or only when the window opens, is told by the database's time: a worker whose clock is ahead would
+take the window for open, and another, whose clock is right, would send what it made.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, assert_never
+
+from firestore_outbox import log
+from firestore_outbox.accounts.account import Account
+from firestore_outbox.accounts.store import AccountStore
+from firestore_outbox.accounts.window import next_open
+from firestore_outbox.clock import Clock
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.writes import SERVER_TIME, ServerTime, WriteOp, create
+from firestore_outbox.messages.model import OutboxMessage, OutboxStatus, thread_id_of
+from firestore_outbox.messages.store import MessageStore
+from firestore_outbox.reminders.due_times import due_at
+from firestore_outbox.reminders.fire import RandomId
+from firestore_outbox.reminders.reminder import parse_targets
+from firestore_outbox.reminders.run import (
+    Command,
+    Cursor,
+    OnWindowEnd,
+    Run,
+    RunStatus,
+    Target,
+    Whose,
+    request_id_of,
+    whose,
+)
+from firestore_outbox.reminders.store import RunStore, StoredReminder, StoredRun, cursor_fields
+from firestore_outbox.sending.deadline import last_moment
+
+MOST = 300
+"""Documents in one commit."""
+MOST_DERIVED = 8
+"""Ids that are derived for a target before a random one is taken. With a random id, a target that is listed twice and
+whose ids are all taken gets two documents."""
+MOST_TRIES = 20
+"""Commits tried for a page in one step: more than there are derived ids. The lane's next step begins anew."""
+MOST_BYTES = 2_000_000
+"""Of one commit, roughly. Google's emulator takes 4 MiB, production 10."""
+COMMITTED_WITHIN = timedelta(seconds=20)
+"""The answer that told us the database's time, and the commit: each ends within ten seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    targets: Sequence[Target]
+    cursor: Cursor
+    is_last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Expand:
+    runs: RunStore
+    messages: MessageStore
+    accounts: AccountStore
+    random_id: RandomId
+
+    async def page(self, stored: StoredRun, database_time: Clock) -> bool:
+        """The next page. Whether it was the last."""
+        run = stored.run
+        page = await self._next(run, page_size(run))
+        new = {request_id_of(run, target.target_id): target for target in page.targets}
+        taken: Counter[str] = Counter()
+        for _ in range(MOST_TRIES):
+            if await self._commit(stored, page, new, database_time):
+                return page.is_last
+            current = await self.runs.run(run.run_id)
+            if current is None or current.version != stored.version:
+                # By another holder, or by our own commit whose answer did not come, and then it may have been the last.
+                return current is not None and current.run.is_expanded
+            new = self._free(run, new, await self.runs.existing(list(new)), taken)
+        return False
+
+    def _free(
+        self, run: Run, new: Mapping[str, Target], there: Mapping[str, Mapping[str, Any]], taken: Counter[str]
+    ) -> dict[str, Target]:
+        """What is still to be written, by another id where the first one is taken."""
+        left: dict[str, Target] = {}
+        for request_id, target in new.items():
+            found = whose(run, there.get(request_id))
+            match found:
+                case Whose.FREE:
+                    left[request_id] = target
+                case Whose.OURS:
+                    continue
+                case Whose.TAKEN:
+                    log.request_id_taken(run.account_id, run.run_id, request_id)
+                    taken[target.target_id] += 1
+                    tried = taken[target.target_id]
+                    derived = request_id_of(run, target.target_id, tried)
+                    left[derived if tried < MOST_DERIVED else self.random_id()] = target
+                case _:
+                    assert_never(found)
+        return left
+
+    async def _commit(self, stored: StoredRun, page: Page, new: Mapping[str, Target], database_time: Clock) -> bool:
+        run = stored.run
+        interval = await send_interval(self.accounts, run.account_id)
+        now = database_time()
+        start = run.started_at or _start(run, now)
+        documents = [
+            _document(run, request_id, target, in_the_queue(due_at(run.total + place, start, interval), start, now))
+            for place, (request_id, target) in enumerate(new.items())
+        ]
+        fields: dict[str, Any] = {
+            "cursor": cursor_fields(page.cursor),
+            "expanded": page.is_last,
+            "total": run.total + len(new),
+            "startedAt": start,
+        }
+        if page.is_last:
+            fields["status"] = RunStatus.RUNNING.value
+        return await self.runs.write(stored, fields, documents)
+
+    # --- where targets come from
+
+    async def _next(self, run: Run, size: int) -> Page:
+        if run.retry_of is not None:
+            return await self._failed_of(run.retry_of, run.cursor, size)
+        assert run.reminder_id is not None, "a run is a reminder's, or another run's"
+        stored = await self.runs.reminder(run.reminder_id)
+        inline = stored.reminder.targets if isinstance(stored, StoredReminder) else ()
+        cursor = run.cursor or Cursor(chunk="", index=0)
+        if not cursor.chunk and cursor.index < len(inline):
+            targets = inline[cursor.index : cursor.index + size]
+            return Page(targets, Cursor(chunk="", index=cursor.index + len(targets)), is_last=False)
+        return await self._chunked(run, cursor, size)
+
+    async def _chunked(self, run: Run, cursor: Cursor, size: int) -> Page:
+        assert run.reminder_id is not None
+        index = cursor.index if cursor.chunk else 0
+        chunk = await self.runs.chunk_named(run.reminder_id, cursor.chunk) if cursor.chunk else None
+        targets: Sequence[Target] = ()
+        while True:
+            if chunk is not None:
+                parsed = parse_targets(chunk.targets)
+                if isinstance(parsed, str):
+                    log.targets_invalid(run.account_id, run.run_id, chunk.name, parsed)
+                else:
+                    targets = parsed[index : index + size]
+            if targets and chunk is not None:
+                return Page(targets, Cursor(chunk=chunk.name, index=index + len(targets)), is_last=False)
+            chunk = await self.runs.chunk(run.reminder_id, after=chunk.name if chunk is not None else cursor.chunk)
+            if chunk is None:
+                return Page((), Cursor(chunk=cursor.chunk, index=index), is_last=True)
+            index = 0
+
+    async def _failed_of(self, run_id: str, cursor: Cursor | None, size: int) -> Page:
+        after = None if cursor is None or not cursor.chunk else cursor.chunk
+        found = await self.messages.of_run(run_id, OutboxStatus.FAILED, size, after)
+        targets = [
+            Target(target_id=message.target_id, to=message.to)
+            for message in (stored.message for stored in found)
+            if isinstance(message, OutboxMessage) and message.target_id is not None
+        ]
+        last = found[-1].request_id if found else (after or "")
+        return Page(targets, Cursor(chunk=last, index=0), is_last=not found)
+
+
+def _start(run: Run, now: datetime) -> datetime:
+    """When its window is open; now, if it is too late for that."""
+    opening = next_open(run.window, max(now, run.fire_at))
+    return opening if opening < run.window_end_at else max(now, run.fire_at)
+
+
+async def send_interval(accounts: AccountStore, account_id: str) -> timedelta | None:
+    """One send's share of time at the account's configured pace; None without one."""
+    account = await accounts.read(account_id)
+    return account.cap.interval if isinstance(account, Account) and account.cap is not None else None
+
+
+def page_size(run: Run) -> int:
+    """So many that a commit stays within what Firestore takes."""
+    one = len(json.dumps([part.model_dump(mode="json") for part in run.parts])) + 1_000
+    return max(1, min(MOST, MOST_BYTES // one))
+
+
+def in_the_queue(due: datetime, start: datetime, now: datetime) -> datetime | ServerTime:
+    """The time to write for what is due then: none that is over when it is written. A lane that has read up to its
+    present would not see it, and send what people wrote later first. If it may be over by then, it is the time of the
+    commit; but not before the run starts. `now` is the database's, or a little before it."""
+    if due > now + COMMITTED_WITHIN:
+        return due
+    return SERVER_TIME if start <= now else now + COMMITTED_WITHIN
+
+
+def _document(run: Run, request_id: str, target: Target, due: datetime | ServerTime) -> WriteOp:
+    fields: dict[str, Any] = {
+        "requestId": request_id,
+        "accountId": run.account_id,
+        "threadId": thread_id_of(run.account_id, target.to),
+        "to": target.to,
+        "parts": [part.model_dump(exclude_none=True) for part in run.parts],
+        "status": OutboxStatus.QUEUED.value,
+        "createdAt": SERVER_TIME,
+        "attempts": 0,
+        "sendBy": last_moment(run.window_end_at),
+        "runId": run.run_id,
+        "targetId": target.target_id,
+    }
+    if run.requested is not Command.PAUSE:
+        fields["nextAttemptAt"] = due
+    if run.on_window_end is OnWindowEnd.RESUME_NEXT_DAY:
+        hours = run.window
+        fields["window"] = {"startHour": hours.start_hour, "endHour": hours.end_hour, "timezone": hours.zone.key}
+    return create(paths.outbox(request_id), fields)

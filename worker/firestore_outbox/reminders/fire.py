@@ -1,0 +1,116 @@
+"""A reminder fires: the handler of `reminder` lanes.
+
+The run and the mark that the reminder has fired are one commit, so a fire happens once. The run's lane is told twice:
+of a look half a minute later before the commit, and of the run itself after it. A crash in between leaves the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from firestore_outbox import log
+from firestore_outbox.accounts.window import window_end_at
+from firestore_outbox.clock import Clock
+from firestore_outbox.firestore.writes import DELETE
+from firestore_outbox.lane.holder import Session
+from firestore_outbox.lane.ref import run_lane
+from firestore_outbox.lane.state import NO_DEBOUNCE, Debounce, Later, More, Nothing, Work
+from firestore_outbox.lane.wake import Waker
+from firestore_outbox.reminders.calendar import InvalidSchedule, calendar_of
+from firestore_outbox.reminders.reminder import (
+    LATE,
+    Calendar,
+    Fire,
+    InvalidReminder,
+    Over,
+    PassOver,
+    Reminder,
+    ReminderStatus,
+    SleepUntil,
+    due,
+)
+from firestore_outbox.reminders.run import Run, run_id_of
+from firestore_outbox.reminders.store import RunStore, StoredReminder
+
+SECOND_LOOK = timedelta(seconds=30)
+
+RandomId = Callable[[], str]
+"""128 random bits in hexadecimal."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReminderHandler:
+    runs: RunStore
+    waker: Waker
+    clock: Clock
+    random_id: RandomId
+
+    @property
+    def debounce(self) -> Debounce:
+        return NO_DEBOUNCE
+
+    async def run(self, session: Session) -> Work:
+        while session.may_start():
+            stored = await self.runs.reminder(session.ref.key)
+            if not isinstance(stored, StoredReminder):
+                if isinstance(stored, InvalidReminder):
+                    log.reminder_invalid(stored.account_id, session.ref.key, str(stored))
+                return Nothing()  # a write that repairs it wakes the lane
+            session.account_id = stored.reminder.account_id
+            if stored.reminder.status is not ReminderStatus.ACTIVE:
+                return Nothing()
+            work = await self._turn(stored)
+            if work is not None:
+                return work
+        return More()
+
+    async def _turn(self, stored: StoredReminder) -> Work | None:
+        """None: look again, something was written."""
+        reminder = stored.reminder
+        try:
+            calendar = calendar_of(reminder.schedule, reminder.window.zone)
+        except InvalidSchedule as error:
+            log.reminder_invalid(reminder.account_id, reminder.reminder_id, f"schedule: {error}")
+            return Nothing()
+        decision = due(reminder, calendar, self.clock())
+        match decision:
+            case Fire(at=at):
+                await self._fire(stored, calendar, at)
+                return None
+            case PassOver(to=to):
+                following = calendar(to)
+                fields = {"lastFireAt": to, "nextFireAt": DELETE if following is None else following}
+                await self.runs.set_reminder(stored, fields)
+                return None
+            case SleepUntil(at=at):
+                return Later(at)
+            case Over():
+                await self.runs.set_reminder(stored, {"status": ReminderStatus.ENDED.value})
+                return Nothing()
+            case _:
+                assert_never(decision)
+
+    async def _fire(self, stored: StoredReminder, calendar: Calendar, at: datetime) -> None:
+        run = new_run(stored.reminder, at, self.clock(), seed=self.random_id())
+        await self.waker.wake(run_lane(run.run_id), self.clock() + SECOND_LOOK)
+        await self.runs.fire(stored, run, calendar(at))  # a conflict is somebody's edit, or our own lost answer
+        await self.waker.wake(run_lane(run.run_id))
+
+
+def new_run(reminder: Reminder, fire_at: datetime, now: datetime, *, seed: str) -> Run:
+    """Its window is that of the day it fires for, even if that has closed; one that was missed goes out in today's."""
+    at = fire_at if now - fire_at <= LATE else now
+    return Run(
+        run_id=run_id_of(reminder.reminder_id, fire_at),
+        account_id=reminder.account_id,
+        parts=reminder.parts,
+        window=reminder.window,
+        on_window_end=reminder.on_window_end,
+        fire_at=fire_at,
+        reminder_id=reminder.reminder_id,
+        seed=seed,
+        window_end_at=window_end_at(reminder.window, at),
+    )

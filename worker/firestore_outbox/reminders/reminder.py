@@ -1,0 +1,368 @@
+"""A reminder: `reminders/{reminderId}`, what to send to whom, when, and within which hours.
+
+Whatever is wrong with one is said in words, by field. The schedule is data here; which instants it means is asked of a
+calendar (reminders/calendar.py), and what to do about them is decided below:
+
+    the next time is ahead                       sleep until then
+    it has come                                  fire, for the time in the schedule and not for the moment we noticed
+    it came more than `LATE` ago: missed         `skip`: pass over it; `runOnce`: fire for the last one missed
+    no time is left                              the reminder has ended
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+
+from firestore_outbox.accounts.window import Window
+from firestore_outbox.messages.address import ADDRESS
+from firestore_outbox.messages.model import MAX_PARAMS, MAX_PARTS, Part, Parts
+from firestore_outbox.reminders.run import OnWindowEnd, Target
+
+LATE = timedelta(minutes=10)
+"""A fire that is later than this was missed."""
+MAX_INLINE_TARGETS = 5_000
+"""In the document itself, which Firestore limits to 1 MiB."""
+
+
+class ReminderStatus(StrEnum):
+    ACTIVE = "active"
+    PAUSED = "paused"
+    ENDED = "ended"
+
+
+class Missed(StrEnum):
+    SKIP = "skip"
+    RUN_ONCE = "runOnce"
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+def _plausible(at: datetime) -> datetime:
+    if not 2000 <= at.year < 2200:
+        raise ValueError(f"the year {at.year} is not one that a reminder is for")
+    return at
+
+
+Time = Annotated[AwareDatetime, AfterValidator(_plausible)]
+
+
+class Once(_Model):
+    type: Literal["once"]
+    at: Time
+
+
+class Cron(_Model):
+    type: Literal["cron"]
+    cron: Annotated[str, StringConstraints(min_length=9, max_length=200)]
+    """Five fields, in the reminder's zone."""
+
+
+class Recurrence(_Model):
+    type: Literal["rrule"]
+    rrule: Annotated[str, StringConstraints(min_length=5, max_length=500)]
+    """RFC 5545, without DTSTART: that is `start`."""
+    start: Time
+
+
+Schedule = Once | Cron | Recurrence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reminder:
+    reminder_id: str
+    account_id: str
+    parts: tuple[Part, ...]
+    targets: tuple[Target, ...]
+    """Those in the document; empty if they are in its subcollection."""
+    window: Window
+    schedule: Schedule
+    on_window_end: OnWindowEnd
+    missed: Missed
+    status: ReminderStatus
+    """A person pauses it; the worker ends it after its last fire."""
+    created_at: datetime
+    """No fire before it, but for a time that was itself asked for (`due`)."""
+    last_fire_at: datetime | None = None
+    """Moves with each fire, and with each one that is passed over."""
+    last_run_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidReminder:
+    reminder_id: str
+    sentences: tuple[str, ...]
+    account_id: str | None = None
+    """As the document says; None if it says nothing usable."""
+
+    def __str__(self) -> str:
+        return " ".join(self.sentences)
+
+
+# --- what is due ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Fire:
+    at: datetime
+    """As the schedule says."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassOver:
+    """Missed, and not to be made up for. Goes on from `to`."""
+
+    to: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SleepUntil:
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """No time is left."""
+
+
+Calendar = Callable[[datetime], datetime | None]
+"""The first time of the schedule after the one given; None if there is none."""
+
+
+def due(reminder: Reminder, calendar: Calendar, now: datetime) -> Fire | PassOver | SleepUntil | Over:
+    """For a reminder that is active."""
+    at = calendar(reminder.last_fire_at or _beginning(reminder))
+    if at is None:
+        return Over()
+    if at > now:
+        return SleepUntil(at)
+    last = _last_until(calendar, at, now)
+    if now - last <= LATE:
+        return Fire(last)  # of several that have come, the last one: the others were missed
+    return Fire(last) if reminder.missed is Missed.RUN_ONCE else PassOver(last)
+
+
+def _beginning(reminder: Reminder) -> datetime:
+    """Just before the first time that counts. "Now" has passed by the time it is written down, and counts all the same;
+    the 09:00 of every day does not count for a reminder that was made at 09:05."""
+    first = reminder.created_at
+    match reminder.schedule:
+        case Once(at=at):
+            first = at
+        case Recurrence(start=start) if first - LATE <= start <= first:
+            first = start
+    return first - timedelta(microseconds=1)
+
+
+def _last_until(calendar: Calendar, at: datetime, now: datetime) -> datetime:
+    """The last time until now, by halves: a reminder that was paused for a year may have missed half a million."""
+    before = now
+    while (following := calendar(at)) is not None and following <= now:
+        at = following
+        middle = at + (before - at) / 2
+        later = calendar(middle)
+        if later is not None and later <= now:
+            at = later
+        else:
+            before = middle
+    return at
+
+
+# --- reading it ----------------------------------------------------------------------------------------------------
+
+
+def _zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ValueError(f"{name!r} is no time zone such as Asia/Kuala_Lumpur") from error
+    return name
+
+
+class _Target(_Model):
+    id: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+    to: Annotated[str, StringConstraints(pattern=ADDRESS)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _an_address_alone(cls, raw: Any) -> Any:
+        """Where nobody needs names for them, a target is its address."""
+        return {"id": raw, "to": raw} if isinstance(raw, str) else raw
+
+
+class _Hours(_Model):
+    startHour: Annotated[int, Field(ge=0, le=23)] = 6
+    endHour: Annotated[int, Field(ge=1, le=24)] = 18
+
+    @model_validator(mode="after")
+    def _is_a_window(self) -> _Hours:
+        if self.startHour == self.endHour:
+            raise ValueError("startHour and endHour are the same; for the whole day use 0 and 24")
+        return self
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(strict=True, extra="ignore")
+    accountId: Annotated[str, StringConstraints(pattern=r"^[^/]{1,200}$")]
+    parts: Parts
+    targets: Annotated[list[_Target], Field(max_length=MAX_INLINE_TARGETS)] = []
+    timezone: Annotated[str, AfterValidator(_zone)]
+    window: _Hours = _Hours()
+    schedule: Annotated[Schedule, Field(discriminator="type")]
+    onWindowEnd: Annotated[OnWindowEnd, Field(strict=False)] = OnWindowEnd.STOP
+    missed: Annotated[Missed, Field(strict=False)] = Missed.SKIP
+    status: Annotated[ReminderStatus, Field(strict=False)] = ReminderStatus.ACTIVE
+    createdAt: AwareDatetime
+    lastFireAt: AwareDatetime | None = None
+    lastRunId: str | None = None
+
+
+def parse_reminder(reminder_id: str, raw: Mapping[str, Any]) -> Reminder | InvalidReminder:
+    try:
+        document = _Document.model_validate(dict(raw))
+    except ValidationError as error:
+        account_id, faults = raw.get("accountId"), error.errors(include_url=False)[:10]
+        known = account_id if isinstance(account_id, str) else None
+        return InvalidReminder(reminder_id, tuple(_sentence(fault) for fault in faults), known)
+    except (TypeError, ValueError, RecursionError):
+        return InvalidReminder(reminder_id, ("The document is not a set of fields.",))
+    twice = _first_twice([target.id for target in document.targets])
+    if twice is not None:
+        return InvalidReminder(reminder_id, (f"targets: {twice!r} is there twice.",), document.accountId)
+    hours = document.window
+    return Reminder(
+        reminder_id=reminder_id,
+        account_id=document.accountId,
+        parts=tuple(document.parts),
+        targets=tuple(Target(target_id=target.id, to=target.to) for target in document.targets),
+        window=Window(start_hour=hours.startHour, end_hour=hours.endHour, zone=ZoneInfo(document.timezone)),
+        schedule=document.schedule,
+        on_window_end=document.onWindowEnd,
+        missed=document.missed,
+        status=document.status,
+        created_at=document.createdAt,
+        last_fire_at=document.lastFireAt,
+        last_run_id=document.lastRunId,
+    )
+
+
+def _first_twice(names: list[str]) -> str | None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+def parse_targets(raw: Any) -> tuple[Target, ...] | str:
+    """A document of the subcollection; or what is wrong with it."""
+    try:
+        targets = _Chunk.model_validate({"targets": raw}).targets
+    except ValidationError as error:
+        return _sentence(error.errors(include_url=False)[0])
+    return tuple(Target(target_id=target.id, to=target.to) for target in targets)
+
+
+def judge_targets(raw: Sequence[Any], *, most_faults: int) -> tuple[Target, ...] | tuple[str, ...]:
+    """All targets of a reminder that is to be made; or what is wrong with them."""
+    if not raw:
+        return ("targets: there are none.",)
+    try:
+        targets = _Targets.model_validate({"targets": list(raw)}).targets
+    except ValidationError as error:
+        return tuple(_sentence(fault) for fault in error.errors(include_url=False)[:most_faults])
+    twice = _first_twice([target.id for target in targets])
+    if twice is not None:
+        return (f"targets: {twice!r} is there twice.",)
+    return tuple(Target(target_id=target.id, to=target.to) for target in targets)
+
+
+class _Targets(BaseModel):
+    model_config = ConfigDict(strict=True)
+    targets: list[_Target]
+
+
+class _Chunk(BaseModel):
+    model_config = ConfigDict(strict=True)
+    targets: Annotated[list[_Target], Field(min_length=1, max_length=1_000)]
+
+
+# --- what is wrong, in words
+
+
+def _sentence(fault: Any) -> str:
+    return f"{_path(fault['loc'])}: {_words(fault)}."
+
+
+def _words(fault: Any) -> str:
+    context = fault.get("ctx", {})
+    match fault["type"]:
+        case "missing":
+            return "it is missing"
+        case "extra_forbidden":
+            return "it is unknown here"
+        case "string_too_long":
+            return f"it has {len(fault['input']):,} characters; at most {context['max_length']:,} are allowed"
+        case "string_too_short":
+            return "it is empty" if not fault["input"] else f"it has less than {context['min_length']} characters"
+        case "too_long" | "too_short":
+            return f"there are {context['actual_length']:,}; allowed are {_AMOUNTS.get(fault['loc'][-1], 'others')}"
+        case "string_pattern_mismatch":
+            return f"{_shown(fault['input'])} is {_RULES.get(fault['loc'][-1], 'not allowed')}"
+        case "union_tag_invalid":
+            return f"the type {_shown(context['tag'])} is unknown; known are {_TYPES.get(fault['loc'][0], 'others')}"
+        case "union_tag_not_found":
+            return f"it has no type; known are {_TYPES.get(fault['loc'][0], 'others')}"
+        case "timezone_aware" | "datetime_type":
+            return f"{_shown(fault['input'])} is no time with an offset"
+        case "enum":
+            return f"{_shown(fault['input'])} is none of {context['expected']}"
+        case _:
+            message = str(fault["msg"]).removeprefix("Value error, ")
+            return f"{message[:1].lower()}{message[1:]}"
+
+
+_TYPES = {"parts": "text, media and template", "schedule": "once, cron and rrule"}
+_AMOUNTS = {
+    "parts": f"1 to {MAX_PARTS}",
+    "params": f"up to {MAX_PARAMS}",
+    "targets": f"1 to 1,000 in a chunk, {MAX_INLINE_TARGETS:,} in the document",
+}
+_RULES = {
+    "accountId": "no account's name: it is empty, too long, or has a slash in it",
+    "to": "no address: it is empty, too long, or has a slash or a blank in it",
+    "mediaId": "no file's name: it is empty, too long, or has a slash in it",
+    "mimeType": "no media type such as image/png",
+}
+_TAGGED = {"parts": 2, "schedule": 1}
+"""Where the union's tag stands in a path; it is no field."""
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    tag = _TAGGED.get(str(location[0])) if location else None
+    steps = [step for place, step in enumerate(location) if place != tag]
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
+    return path or "the document"
+
+
+def _shown(value: object) -> str:
+    text = repr(value) if isinstance(value, str | int | float | bool | None) else f"a {type(value).__name__}"
+    return text if len(text) <= 80 else f"{text[:80]}…"

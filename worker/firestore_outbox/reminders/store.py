@@ -1,0 +1,240 @@
+"""Reminders and runs, as Firestore has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from pydantic import TypeAdapter
+
+from firestore_outbox.accounts.window import Window
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.gateway import Committed, Conflict, Gateway, Snapshot
+from firestore_outbox.firestore.queries import Find
+from firestore_outbox.firestore.values import Version
+from firestore_outbox.firestore.writes import DELETE, SERVER_TIME, WriteOp, create, update
+from firestore_outbox.messages.model import Part
+from firestore_outbox.reminders.forecast import Forecast
+from firestore_outbox.reminders.reminder import InvalidReminder, Reminder, ReminderStatus, parse_reminder
+from firestore_outbox.reminders.run import Command, Counts, Cursor, OnWindowEnd, Run, RunStatus
+
+INCOMPLETE = "incomplete"
+"""On a reminder whose targets are still being written."""
+
+_parts: TypeAdapter[tuple[Part, ...]] = TypeAdapter(tuple[Part, ...])
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    run: Run
+    version: Version
+    data: Mapping[str, Any]
+    """All of it: what people see is not what decisions are made from."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReminder:
+    reminder: Reminder
+    version: Version
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A document of targets, as it stands in the reminder's subcollection."""
+
+    name: str
+    targets: Any
+
+
+class RunStore:
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    # --- reminders
+
+    async def reminder(self, reminder_id: str) -> StoredReminder | InvalidReminder | None:
+        snapshot = await self._gateway.get(paths.reminder(reminder_id))
+        if snapshot is None:
+            return None
+        parsed = parse_reminder(reminder_id, snapshot.data)
+        return parsed if isinstance(parsed, InvalidReminder) else StoredReminder(parsed, snapshot.version)
+
+    async def add_reminder(
+        self, reminder_id: str, fields: Mapping[str, Any], chunks: Sequence[Sequence[Mapping[str, str]]]
+    ) -> bool:
+        """Its name first, which keeps others away from its targets; until all of those are there it is `incomplete`,
+        and paused. False: there is one of this id, and nothing was written."""
+        path, made = paths.reminder(reminder_id), {**fields, "createdAt": SERVER_TIME}
+        if chunks:
+            made |= {"status": ReminderStatus.PAUSED.value, INCOMPLETE: True}
+        result = await self._gateway.commit([create(path, made)])
+        if isinstance(result, Conflict):
+            return False
+        if chunks:
+            await self.complete_reminder(reminder_id, result.versions[0], chunks)
+        return True
+
+    async def complete_reminder(
+        self, reminder_id: str, version: Version, chunks: Sequence[Sequence[Mapping[str, str]]]
+    ) -> bool:
+        """All of its targets, and then it is active. False: somebody changed it meanwhile, or completed it."""
+        for number, chunk in enumerate(chunks):
+            path = f"{paths.targets(reminder_id)}/{number:06}"
+            await self._gateway.commit([WriteOp(path, {"targets": [dict(one) for one in chunk]}, masked=False)])
+        active = {"status": ReminderStatus.ACTIVE.value, INCOMPLETE: DELETE}
+        result = await self._gateway.commit([update(paths.reminder(reminder_id), active, version=version)])
+        return not isinstance(result, Conflict)
+
+    async def reminder_document(self, reminder_id: str) -> Snapshot | None:
+        """As it is, also if nothing can be made of it."""
+        return await self._gateway.get(paths.reminder(reminder_id))
+
+    async def reminders(self, limit: int) -> list[Snapshot]:
+        return await self._gateway.find(Find(collection=paths.REMINDERS, order_by=("__name__",), limit=limit))
+
+    async def set_reminder(self, stored: StoredReminder, fields: Mapping[str, Any]) -> Committed | Conflict:
+        path = paths.reminder(stored.reminder.reminder_id)
+        return await self._gateway.commit([update(path, fields, version=stored.version)])
+
+    async def set_reminder_status(self, reminder_id: str, status: ReminderStatus) -> bool:
+        """False: there is no such reminder."""
+        written = update(paths.reminder(reminder_id), {"status": status.value}, version=None)
+        return not isinstance(await self._gateway.commit([written]), Conflict)
+
+    async def fire(self, stored: StoredReminder, run: Run, next_fire_at: datetime | None) -> Committed | Conflict:
+        """The run, and that the reminder has fired: both or neither."""
+        fired = {
+            "lastFireAt": run.fire_at,
+            "lastRunId": run.run_id,
+            "nextFireAt": DELETE if next_fire_at is None else next_fire_at,
+        }
+        path = paths.reminder(stored.reminder.reminder_id)
+        return await self._gateway.commit([_created(run), update(path, fired, version=stored.version)])
+
+    async def chunk(self, reminder_id: str, after: str) -> Chunk | None:
+        """The first document of targets behind the one of that name; from the name itself with an empty one."""
+        collection = paths.targets(reminder_id)
+        query = Find(
+            collection=collection,
+            order_by=("__name__",),
+            limit=1,
+            start_after=(f"{collection}/{after}",) if after else None,
+        )
+        found = await self._gateway.find(query)
+        return Chunk(found[0].id, found[0].data.get("targets")) if found else None
+
+    async def chunk_named(self, reminder_id: str, name: str) -> Chunk | None:
+        snapshot = await self._gateway.get(f"{paths.targets(reminder_id)}/{name}")
+        return None if snapshot is None else Chunk(name, snapshot.data.get("targets"))
+
+    # --- runs
+
+    async def run(self, run_id: str) -> StoredRun | None:
+        snapshot = await self._gateway.get(paths.run(run_id))
+        return None if snapshot is None else _stored(snapshot)
+
+    async def create(self, run: Run) -> bool:
+        """False: it exists."""
+        return not isinstance(await self._gateway.commit([_created(run)]), Conflict)
+
+    async def runs(self, account_id: str | None, limit: int) -> list[StoredRun]:
+        """The newest first."""
+        where = () if account_id is None else (("accountId", "==", account_id),)
+        query = Find(collection=paths.RUNS, where=where, order_by=("-createdAt",), limit=limit)
+        return [_stored(snapshot) for snapshot in await self._gateway.find(query)]
+
+    async def write(self, stored: StoredRun, fields: Mapping[str, Any], others: Sequence[WriteOp] = ()) -> bool:
+        """The run as it was read becomes this, with the other writes in the same commit. False: something had
+        changed."""
+        changed = update(paths.run(stored.run.run_id), fields, version=stored.version)
+        return not isinstance(await self._gateway.commit([*others, changed]), Conflict)
+
+    async def existing(self, request_ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+        """The outbox documents that there are under these ids."""
+        found = await self._gateway.get_all([paths.outbox(request_id) for request_id in request_ids])
+        return {snapshot.id: snapshot.data for snapshot in found.values()}
+
+
+def _created(run: Run) -> WriteOp:
+    window = {"startHour": run.window.start_hour, "endHour": run.window.end_hour}
+    fields: dict[str, Any] = {
+        "runId": run.run_id,
+        "accountId": run.account_id,
+        "parts": [part.model_dump(exclude_none=True) for part in run.parts],
+        "timezone": run.window.zone.key,
+        "window": window,
+        "onWindowEnd": run.on_window_end.value,
+        "fireAt": run.fire_at,
+        "windowEndAt": run.window_end_at,
+        "status": run.status.value,
+        "expanded": False,
+        "total": 0,
+        "createdAt": SERVER_TIME,
+    }
+    if run.seed is not None:
+        fields["seed"] = run.seed
+    if run.reminder_id is not None:
+        fields["reminderId"] = run.reminder_id
+    if run.retry_of is not None:
+        fields["retryOf"] = run.retry_of
+    return create(paths.run(run.run_id), fields)
+
+
+def _stored(snapshot: Snapshot) -> StoredRun:
+    data = snapshot.data
+    hours, cursor = data["window"], data.get("cursor")
+    run = Run(
+        run_id=snapshot.id,
+        account_id=data["accountId"],
+        parts=_parts.validate_python(data["parts"]),
+        window=Window(start_hour=hours["startHour"], end_hour=hours["endHour"], zone=ZoneInfo(data["timezone"])),
+        on_window_end=OnWindowEnd(data["onWindowEnd"]),
+        fire_at=data["fireAt"],
+        reminder_id=data.get("reminderId"),
+        seed=data.get("seed"),
+        retry_of=data.get("retryOf"),
+        status=RunStatus(data["status"]),
+        requested=Command(data["requested"]) if data.get("requested") else None,
+        window_end_at=data["windowEndAt"],
+        cursor=None if cursor is None else Cursor(chunk=cursor["chunk"], index=cursor["index"]),
+        is_expanded=data["expanded"],
+        total=data["total"],
+        window_closed=data.get("windowClosed", False),
+        started_at=data.get("startedAt"),
+    )
+    return StoredRun(run, snapshot.version, data)
+
+
+def cursor_fields(cursor: Cursor) -> dict[str, Any]:
+    return {"chunk": cursor.chunk, "index": cursor.index}
+
+
+def count_fields(counts: Counts) -> dict[str, int]:
+    return {
+        "total": counts.total,
+        "pending": counts.pending,
+        "sending": counts.sending,
+        "sent": counts.sent,
+        "failed": counts.failed,
+        "skipped": counts.skipped,
+        "cancelled": counts.cancelled,
+        "uncertain": counts.uncertain,
+        "delivered": counts.delivered,
+        "read": counts.read,
+    }
+
+
+def counts_of(data: Mapping[str, Any]) -> Counts | None:
+    """A run's, as it says itself. None: it has none, or they make no sense."""
+    counts = data.get("counts")
+    try:
+        return Counts(**counts) if isinstance(counts, dict) else None
+    except TypeError:
+        return None
+
+
+def forecast_fields(forecast: Forecast, at: datetime) -> dict[str, Any]:
+    return {"endsAt": forecast.ends_at, "warning": forecast.warning, "at": at}

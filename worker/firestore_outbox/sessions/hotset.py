@@ -1,0 +1,110 @@
+"""What others want of the hot set: read, decide, write if nobody else wrote meanwhile, and wake whom it concerns.
+
+A wake comes after the commit. A crash in between leaves an entry whose lane does not know of it; the next `want` of its
+account wakes the lane again, and after the entry's time its place can be taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from random import Random
+
+from firestore_outbox import log
+from firestore_outbox.clock import Clock
+from firestore_outbox.errors import Unavailable
+from firestore_outbox.lane.ref import session_lane
+from firestore_outbox.lane.wake import Waker
+from firestore_outbox.sessions.requests import Hot, News, NotYet, Step, View, done, doubt, reported_up, want
+from firestore_outbox.sessions.states import Rules
+from firestore_outbox.sessions.store import SessionStore, StoredSession
+
+TRIES = 10
+CONTENDED = timedelta(seconds=5)
+"""When to ask again if others were faster each time; up to twice as long."""
+
+OnNews = Callable[[str, News], Awaitable[object]]
+"""Told the account whose session came up or failed: whoever waits for it asks again."""
+
+
+class HotSet:
+    def __init__(
+        self, store: SessionStore, waker: Waker, *, rules: Rules, clock: Clock, random: Random, on_news: OnNews
+    ) -> None:
+        self._store = store
+        self._waker = waker
+        self._clock = clock
+        self._random = random
+        self._on_news = on_news
+        self.rules = rules
+
+    # --- the outbox
+
+    async def want(self, account_id: str, provider: str) -> Hot | NotYet:
+        """The account has something to send. While it sends, it asks again when half of the time is over."""
+        step = await self.change(account_id, want, provider=provider)
+        if step is None or step.answer is None:
+            return NotYet(self._clock() + CONTENDED * (1 + self._random.random()))
+        return step.answer
+
+    async def done(self, account_id: str, provider: str, next_at: datetime | None) -> None:
+        """Nothing of the account is in flight, and nothing will be before `next_at`."""
+        with suppress(Unavailable):  # its use ends by itself
+            await self.change(account_id, lambda view: done(view, next_at), provider=provider)
+
+    async def doubt(self, account_id: str, provider: str) -> None:
+        """A send found the session not to be up."""
+        with suppress(Unavailable):  # the next send finds the same
+            await self.change(account_id, doubt, provider=provider)
+
+    # --- webhooks
+
+    async def reported(self, account_id: str, provider: str, *, connected: bool) -> None:
+        """What a provider says of a session that came up or went down. It may be old news, so it only makes us look."""
+        await self.change(account_id, reported_up if connected else doubt, provider=provider)
+
+    # --- for all of them, and for the session's lane
+
+    async def view(self, account_id: str, provider: str | None = None) -> View:
+        return self._view(account_id, await self._store.read(account_id), provider)
+
+    async def change(
+        self, account_id: str, decide: Callable[[View], Step], *, provider: str | None = None
+    ) -> Step | None:
+        """None: others were faster each time, and nothing was changed."""
+        for _ in range(TRIES):
+            stored = await self._store.read(account_id)
+            view = self._view(account_id, stored, provider)
+            step = decide(view)
+            if step.memory != stored.memory:
+                step = replace(step, memory=replace(step.memory, provider=view.provider))
+            if await self._store.write(account_id, stored, step):
+                await self._follow(account_id, stored, step)
+                return step
+        log.hot_set_contended(account_id)
+        return None
+
+    def _view(self, account_id: str, stored: StoredSession, provider: str | None) -> View:
+        entry = stored.hot.entries.get(account_id)
+        known = stored.memory.provider if entry is None else entry.provider
+        return View(
+            hot=stored.hot,
+            memory=stored.memory,
+            account_id=account_id,
+            provider=provider or known,
+            now=self._clock(),
+            rules=self.rules,
+            jitter=self._random.random(),
+        )
+
+    async def _follow(self, account_id: str, stored: StoredSession, step: Step) -> None:
+        for other in sorted(step.wake):
+            await self._waker.wake(session_lane(other))
+        for other in step.dropped:
+            log.session_not_stopped(other)
+        if step.memory.trouble is not None and step.memory.retry_at != stored.memory.retry_at:
+            log.session_troubled(account_id, step.memory.trouble.value, step.memory.retry_at)
+        if step.news is not None:
+            await self._on_news(account_id, step.news)

@@ -1,0 +1,31 @@
+"""An account whose session came up: what waited for it goes at once, and not when the pause would have ended."""
+
+from __future__ import annotations
+
+from firestore_outbox.clock import Clock
+from firestore_outbox.lane.ref import outbox_lane
+from firestore_outbox.lane.store import LaneStore
+from firestore_outbox.lane.wake import Waker
+
+
+class Reconnect:
+    def __init__(self, lanes: LaneStore, waker: Waker, clock: Clock) -> None:
+        self._lanes = lanes
+        self._waker = waker
+        self._clock = clock
+
+    async def __call__(self, account_id: str) -> bool:
+        """False: nothing waited for the session, and nobody was woken. A session that flaps costs a read each time."""
+        ref, tried = outbox_lane(account_id), False
+        while True:
+            stored = await self._lanes.read(ref)
+            lane = stored.lane.reconnected(now=self._clock())
+            if lane == stored.lane:
+                if not tried:  # otherwise it may be our own write, whose answer did not come
+                    return False
+                break
+            if await self._lanes.write(ref, lane, stored) is not None:
+                break
+            tried = True
+        await self._waker.hasten(ref, lane)
+        return True

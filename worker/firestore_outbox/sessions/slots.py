@@ -1,0 +1,182 @@
+"""The places of the hot set: who has one, who stands in line, and who must go. Theory in docs/sessions.md.
+
+The set is one document, so that each decision sees all of it, and is written by compare-and-set. It counts nothing: how
+many sessions are up is the number of entries, and there are never more than places. A place that becomes free goes to
+the head of the line in the same write that frees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from firestore_outbox.sessions.states import Entry, Event, Rules, State, after, granted
+
+_NONE = timedelta(0)
+_FOREVER = timedelta(days=36_500)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A place in the line."""
+
+    provider: str
+    since: datetime
+    """The order of the line. Kept while it asks again; new when it had its turn."""
+    until: datetime
+    """It counts no longer after this. Moves when it asks again."""
+    sticky: bool
+    """Nothing is due: it waits for a seat, behind everybody else."""
+    sticky_left: timedelta | None = None
+    """Of the budget, for a sticky one: it is not hot while it waits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HotSet:
+    """`hotsets/default`."""
+
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+    """By account."""
+    line: Mapping[str, Waiting] = field(default_factory=dict)
+    """By account."""
+
+    def __str__(self) -> str:
+        """For people and assertions: `a:hot b:connecting | c d`."""
+        entries = " ".join(f"{account}:{entry.state.value}" for account, entry in sorted(self.entries.items()))
+        line = sorted(self.line, key=lambda account: (self.line[account].sticky, self.line[account].since, account))
+        return f"{entries or '-'} | {' '.join(line) or '-'}"
+
+    def with_entry(self, account_id: str, entry: Entry) -> HotSet:
+        return replace(self, entries={**self.entries, account_id: entry})
+
+    def without_entry(self, account_id: str) -> HotSet:
+        return replace(self, entries={key: entry for key, entry in self.entries.items() if key != account_id})
+
+    def in_line(self, account_id: str, waiting: Waiting) -> HotSet:
+        return replace(self, line={**self.line, account_id: waiting})
+
+    def not_in_line(self, account_id: str) -> HotSet:
+        if account_id not in self.line:
+            return self
+        return replace(self, line={key: waiting for key, waiting in self.line.items() if key != account_id})
+
+    def as_of(self, now: datetime) -> HotSet:
+        """Without places in line that are over."""
+        line = {account: waiting for account, waiting in self.line.items() if waiting.until > now}
+        return self if len(line) == len(self.line) else replace(self, line=line)
+
+    def free(self, rules: Rules) -> int:
+        return rules.slots - len(self.entries)
+
+    def free_seats(self, rules: Rules) -> int:
+        return rules.seats - sum(entry.sticky for entry in self.entries.values())
+
+    def in_order(self, *, sticky: bool) -> list[str]:
+        """The line of those that are due, or of those that want a seat."""
+        found = [account for account, waiting in self.line.items() if waiting.sticky is sticky]
+        return sorted(found, key=lambda account: (self.line[account].since, account))
+
+    def shortage(self, now: datetime, rules: Rules, *, but_for: str | None = None) -> int:
+        """How many places are missing for those in line that are due, beyond those that are about to be free.
+
+        `but_for` is an account that is left out of the line.
+        """
+        leaving = {account for account, entry in self.entries.items() if entry.state is State.DISCONNECTING}
+        due = [account for account in self.in_order(sticky=False) if account != but_for]
+        needed = sum(account not in self.entries or account in leaving for account in due)
+        yielding = sum(self.entries[account].in_use(now) for account in due if account in self.entries)
+        return max(0, needed - self.free(rules) - len(leaving) - yielding)
+
+    def is_yielding(self, account_id: str) -> bool:
+        """Told to finish, and in line for its next turn."""
+        waiting = self.line.get(account_id)
+        return waiting is not None and not waiting.sticky and account_id in self.entries
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """A set in which nobody waits without reason, and what follows from it."""
+
+    hot: HotSet
+    wake: frozenset[str] = frozenset()
+    """Accounts whose session lane has something to do now."""
+    dropped: Mapping[str, timedelta | None] = field(default_factory=dict)
+    """Accounts whose entries are gone without their lane's doing, and what was left of their budgets. Their sessions
+    may still be up, and must be stopped yet."""
+
+
+def settled(hot: HotSet, now: datetime, rules: Rules) -> Settled:
+    """Drop what is over, give free places to the head of the line, and make room for the rest of it."""
+    hot = hot.as_of(now)
+    dropped: dict[str, timedelta | None] = {}
+    for account_id, entry in hot.entries.items():
+        if entry.state is State.DISCONNECTING and entry.until <= now:
+            after(entry.state, Event.GIVEN_UP)
+            hot = hot.without_entry(account_id)
+            dropped[account_id] = entry.sticky_left
+    hot, served = _served(hot, now, rules)
+    hot, marked = _room_made(hot, now, rules)
+    return Settled(hot=hot, wake=frozenset(served | marked | dropped.keys()), dropped=dropped)
+
+
+def _served(hot: HotSet, now: datetime, rules: Rules) -> tuple[HotSet, set[str]]:
+    """Free places go to whoever is due, in order; what is left over to whoever wants a seat."""
+    served: set[str] = set()
+    for sticky in (False, True):
+        for account_id in hot.in_order(sticky=sticky):
+            if hot.free(rules) <= 0 or (sticky and hot.free_seats(rules) <= 0):
+                break
+            if account_id in hot.entries:
+                continue
+            waiting = hot.line[account_id]
+            entry = granted(waiting.provider, waiting.sticky_left, now, rules, sticky=sticky)
+            hot = hot.not_in_line(account_id).with_entry(account_id, entry)
+            served.add(account_id)
+    return hot, served
+
+
+def _room_made(hot: HotSet, now: datetime, rules: Rules) -> tuple[HotSet, set[str]]:
+    marked: set[str] = set()
+    victims = _victims(hot, now)
+    for account_id in victims[: hot.shortage(now, rules)]:
+        hot = preempted(hot, account_id, now, rules)
+        marked.add(account_id)
+    return hot, marked
+
+
+def _victims(hot: HotSet, now: datetime) -> list[str]:
+    """Who could go, the first one first: nobody's who is in use."""
+
+    def rank(account_id: str) -> tuple[int, float, str]:
+        entry = hot.entries[account_id]
+        if entry.until <= now:
+            return 0, entry.until.timestamp(), account_id
+        if not entry.sticky:
+            return 1, (entry.keep_until or now).timestamp(), account_id
+        return 2, entry.remaining(now).total_seconds(), account_id
+
+    idle = (a for a, e in hot.entries.items() if e.state is not State.DISCONNECTING and not e.in_use(now))
+    return sorted(idle, key=rank)
+
+
+def preempted(hot: HotSet, account_id: str, now: datetime, rules: Rules) -> HotSet:
+    """A sticky one gets in line for its seat."""
+    before = hot.entries[account_id]
+    entry = before.on(Event.PREEMPTED, now, rules)
+    hot = hot.with_entry(account_id, entry)
+    return in_line_for_a_seat(hot, account_id, entry, now, rules) if before.sticky else hot
+
+
+def in_line_for_a_seat(hot: HotSet, account_id: str, entry: Entry, now: datetime, rules: Rules) -> HotSet:
+    left = entry.remaining(now)
+    if (
+        left <= _NONE
+        or account_id in hot.line
+        or len(hot.in_order(sticky=True)) >= rules.longest_line
+        or rules.seats == 0
+    ):
+        return hot
+    until = now + _FOREVER  # it does not ask again: nothing is due
+    waiting = Waiting(provider=entry.provider, since=now, until=until, sticky=True, sticky_left=left)
+    return hot.in_line(account_id, waiting)

@@ -1,0 +1,179 @@
+"""Every tunable in one frozen object, read once from the environment, which validates itself.
+
+A variable is the field's name in capitals behind OUTBOX_: `lease_seconds` is OUTBOX_LEASE_SECONDS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from firestore_outbox.sessions.states import Rules
+
+PREFIX = "OUTBOX_"
+CLOUD_RUN_VARIABLE = "K_SERVICE"
+"""Set by Cloud Run, for services and functions alike."""
+EMULATOR_SUFFIX = "_EMULATOR_HOST"
+"""How the names of all variables end that put an emulator in the place of a Google service."""
+
+
+class BadSettings(ValueError):
+    """A variable that cannot be used; the message names it and says why."""
+
+
+class Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    # --- where things are
+    project: str = "demo-outbox"
+    location: str = "us-central1"
+    queue: str = "outbox-lanes"
+    """The Cloud Tasks queue that wakes lanes."""
+    worker_url: str = "http://127.0.0.1:8082"
+    """Where Cloud Tasks finds the worker; also the audience of its tokens."""
+    service_account: str = "outbox-tasks@demo-outbox.iam.gserviceaccount.com"
+    """Whose token a task carries."""
+    tasks_emulator_host: str = ""
+    """HOST:PORT of a Cloud Tasks emulator; empty means Google's."""
+
+    # --- leases and attempts
+    lease_seconds: float = Field(default=60, gt=1)
+    max_attempts: int = Field(default=5, ge=1)
+    backoff_seconds: float = Field(default=1, gt=0)
+    backoff_max_seconds: float = Field(default=60, gt=0)
+    uncertain_seconds: float = Field(default=120, gt=0)
+    """How long a receipt may take to settle a send whose outcome is unknown."""
+
+    # --- how much at once, and how fast
+    lane_concurrency: int = Field(default=8, ge=1)
+    per_minute: float = Field(default=40, ge=0)
+    send_concurrency: int = Field(default=3, ge=1)
+    part_jitter_ms: str = "200-500"
+    global_per_second: float = Field(default=0, ge=0)
+    send_timeout_seconds: float = Field(default=20, gt=0)
+    quantum_seconds: float = Field(default=10, gt=0)
+    """How long a lane may run while another waits."""
+    claim_page: int = Field(default=100, ge=1, le=500)
+    """How many queued documents are read at a time."""
+    overlap_seconds: float = Field(default=10, ge=0)
+    """How far each page of queued documents reaches back behind the page before it. Longer than any commit takes from
+    its server timestamp until it is visible; `outbox audit` warns when the longest gap comes near it."""
+    lane_backoff_max_seconds: float = Field(default=900, gt=0)
+    """The longest wait before a lane whose handler keeps raising errors is tried again."""
+    longest_hold_seconds: float = Field(default=540, gt=0)
+    """A run ends by itself before the task that started it would be given up (10 minutes by default)."""
+
+    # --- files (docs/media.md)
+    media_bucket: str = ""
+    """A Cloud Storage bucket that keeps files, as `media/{accountId}/{mediaId}`. Empty, as the next: no file can be
+    sent."""
+    media_dir: str = ""
+    """A directory that keeps files on one machine, as `{accountId}/{mediaId}`."""
+    media_url: str = ""
+    """Where providers fetch files, as `{url}/{accountId}/{mediaId}`; by default a bucket signs addresses of its own."""
+    media_max_mb: float = Field(default=100, gt=0)
+    media_memory_mb: float = Field(default=128, gt=0)
+    """How much of files one process holds in memory at a time, in all. The default fits the deployed 512 MiB."""
+
+    # --- inbound
+    debounce_seconds: float = Field(default=5, ge=0)
+    debounce_max_seconds: float = Field(default=15, ge=0)
+
+    # --- webhooks
+    receipt_retry_seconds: str = "2,10,60,600"
+    """A receipt for a message that is not known yet is looked at again after each of these; then it is dropped."""
+    webhook_receipts: int = Field(default=50, ge=1)
+    """How many receipts of one webhook are applied before it is answered. The others go to Cloud Tasks."""
+    webhook_seconds: float = Field(default=1, gt=0)
+    """And for how long at most."""
+
+    # --- bodies of HTTP requests (web/bodies.py)
+    body_seconds: float = Field(default=10, gt=0)
+    """How long a caller may take to send one."""
+    body_memory_mb: float = Field(default=32, gt=0)
+    """What all bodies of a process may hold together; more are answered with 503."""
+
+    # --- sessions (docs/sessions.md)
+    hot_sessions: int = Field(default=5, ge=1)
+    session_idle_seconds: float = Field(default=60, ge=0)
+    session_connect_seconds: float = Field(default=60, gt=0)
+    sticky_hours: float = Field(default=24, ge=0)
+
+    sweep_seconds: float = Field(default=60, gt=0)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Settings:
+        if self.backoff_max_seconds < self.backoff_seconds:
+            raise ValueError("BACKOFF_MAX_SECONDS must not be less than BACKOFF_SECONDS")
+        if self.debounce_max_seconds < self.debounce_seconds:
+            raise ValueError("DEBOUNCE_MAX_SECONDS must not be less than DEBOUNCE_SECONDS")
+        if self.send_timeout_seconds >= self.lease_seconds / 2:
+            raise ValueError("SEND_TIMEOUT_SECONDS must be less than half of LEASE_SECONDS")
+        if self.media_bucket and self.media_dir:
+            raise ValueError("MEDIA_BUCKET and MEDIA_DIR are two places for the same files; set one of them")
+        low, high = self.part_jitter
+        if low > high:
+            raise ValueError("PART_JITTER_MS must be LOW-HIGH, such as 200-500")
+        if any(wait <= timedelta(0) for wait in self.receipt_waits):
+            raise ValueError("RECEIPT_RETRY_SECONDS must be numbers above 0, such as 2,10,60,600")
+        return self
+
+    @property
+    def hot_rules(self) -> Rules:
+        return Rules(
+            slots=self.hot_sessions,
+            sticky_budget=timedelta(hours=self.sticky_hours),
+            idle=timedelta(seconds=self.session_idle_seconds),
+            connect=timedelta(seconds=self.session_connect_seconds),
+        )
+
+    @property
+    def lease(self) -> timedelta:
+        return timedelta(seconds=self.lease_seconds)
+
+    @property
+    def overlap(self) -> timedelta:
+        return timedelta(seconds=self.overlap_seconds)
+
+    @property
+    def part_jitter(self) -> tuple[timedelta, timedelta]:
+        try:
+            low, high = (timedelta(milliseconds=int(text)) for text in self.part_jitter_ms.split("-"))
+        except ValueError:
+            raise ValueError("PART_JITTER_MS must be LOW-HIGH, such as 200-500") from None
+        return low, high
+
+    @property
+    def receipt_waits(self) -> tuple[timedelta, ...]:
+        try:
+            return tuple(timedelta(seconds=float(text)) for text in self.receipt_retry_seconds.split(","))
+        except (ValueError, OverflowError):
+            raise ValueError("RECEIPT_RETRY_SECONDS must be numbers above 0, such as 2,10,60,600") from None
+
+    @property
+    def queue_name(self) -> str:
+        return f"projects/{self.project}/locations/{self.location}/queues/{self.queue}"
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Settings:
+        """Raises `BadSettings`, also for an emulator that is named on Cloud Run: there a forgotten variable would
+        send tasks nowhere, or make the worker believe tokens that anybody can sign."""
+        emulators = sorted(name for name, value in environment.items() if name.endswith(EMULATOR_SUFFIX) and value)
+        if environment.get(CLOUD_RUN_VARIABLE) and emulators:
+            raise BadSettings(
+                f"{', '.join(emulators)}: an emulator cannot be used on Cloud Run ({CLOUD_RUN_VARIABLE} is set)."
+                " Remove the variable from the service."
+            )
+        given: dict[str, str] = {}
+        for name, value in environment.items():
+            field = name.removeprefix(PREFIX).lower()
+            if name.startswith(PREFIX) and field in cls.model_fields and value != "":
+                given[field] = value
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = "".join(f"{PREFIX}{part}".upper() for part in first["loc"])
+            raise BadSettings(f"{where + ': ' if where else ''}{first['msg']}") from None

@@ -1,0 +1,139 @@
+"""What every call of an app has in common: who calls, whether they may, JSON that is read with suspicion, an answer.
+
+Members may do here what the security rules allow to their clients (accounts/roles.py). An account that does not
+exist is answered like one that the caller is no member of, so that a stranger does not learn which there are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, assert_never
+
+from firestore_outbox.accounts.roles import Action, may, takes
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.gateway import Gateway
+from firestore_outbox.messages.model import MediaPart, TemplatePart, TextPart
+from firestore_outbox.web.auth import CannotTell, Unauthenticated, User, UserCheck
+
+MAX_NAME_BYTES = 1_500
+
+_PART_FIELDS = {
+    "text": frozenset(TextPart.model_fields),
+    "media": frozenset(MediaPart.model_fields),
+    "template": frozenset(TemplatePart.model_fields),
+}
+_RESERVED = re.compile(r"\.|\.\.|__.*__", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    body: dict[str, Any]
+
+
+class BadBody(ValueError):
+    """What is wrong with it, for the person who wrote the call."""
+
+
+class NotAllowed(Exception):
+    """Why this person may not do this with this account."""
+
+
+def refusal(status: int, sentence: str, *, code: str | None = None) -> Answer:
+    """`code` is for programs that can do something about it."""
+    return Answer(status, {"error": sentence} if code is None else {"error": sentence, "code": code})
+
+
+# --- who
+
+
+async def signed_in(users: UserCheck, authorization: str | None) -> User | Answer:
+    user = await users.check(authorization)
+    match user:
+        case Unauthenticated(reason=reason):
+            return refusal(401, reason)
+        case CannotTell():
+            return refusal(503, "the token cannot be verified at the moment; try again")
+        case User():
+            return user
+        case _:
+            assert_never(user)
+
+
+async def role_of(gateway: Gateway, user: User, account_id: str) -> object:
+    """What the member document says, which may be anything. None: not a member."""
+    if not can_be_a_name(user.uid):
+        return None
+    member = await gateway.get(f"{paths.account(account_id)}/members/{user.uid}")
+    return None if member is None else member.data.get("role", "")
+
+
+async def allow(gateway: Gateway, user: User, account_id: str, action: Action) -> None:
+    role = await role_of(gateway, user, account_id)
+    if role is None:
+        raise NotAllowed("you are not a member of this account")
+    require(role, action)
+
+
+def require(role: object, action: Action) -> None:
+    if not may(role, action):
+        raise NotAllowed(f"your role in this account does not allow this; it takes {takes(action)}")
+
+
+# --- what
+
+
+def fields_of(body: bytes, *, required: Collection[str], optional: Collection[str]) -> dict[str, Any]:
+    """All that are required, and none that nobody reads. One of them is the account."""
+    try:
+        fields = json.loads(body)
+        json.dumps(fields, ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeError:
+        raise BadBody("the body is not UTF-8, or has half a surrogate pair in it") from None
+    except (ValueError, RecursionError):
+        raise BadBody("the body is not JSON") from None
+    if not isinstance(fields, dict):
+        raise BadBody("the body must be a JSON object")
+    for name in required:
+        if name not in fields:
+            raise BadBody(f"{name} is missing")
+    for name in fields:
+        if name not in (*required, *optional):
+            raise BadBody(f"{name[:60]!r} is unknown; known are {', '.join((*required, *optional))}")
+    account_id = fields["accountId"]
+    if not isinstance(account_id, str) or not can_be_a_name(account_id):
+        raise BadBody("accountId must be the name of an account: a string, and without a slash")
+    return fields
+
+
+def can_be_a_name(text: str) -> bool:
+    """Whether Firestore would take it as a document's."""
+    return 0 < len(text.encode()) <= MAX_NAME_BYTES and "/" not in text and not _RESERVED.fullmatch(text)
+
+
+def parts_of(parts: object) -> list[Mapping[str, Any]]:
+    """Only their form, and that nothing is in them that nobody reads; the rest is judged as the worker judges it."""
+    if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
+        raise BadBody("parts must be a list of objects")
+    for number, part in enumerate(parts):
+        kind = part.get("type")
+        for name in part:
+            if isinstance(kind, str) and name not in _PART_FIELDS.get(kind, part):
+                raise BadBody(f"parts[{number}].{name[:60]} is unknown in a part of type {kind}")
+    return parts
+
+
+def time_of(name: str, value: object) -> datetime | None:
+    if value is None:
+        return None
+    try:
+        at = datetime.fromisoformat(value) if isinstance(value, str) else None
+        if at is not None and at.tzinfo is not None:
+            return at.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise BadBody(f"{name} must be a time with an offset, such as 2030-01-31T09:00:00Z")

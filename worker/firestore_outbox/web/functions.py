@@ -1,0 +1,213 @@
+"""Cloud Functions: parse, call, map the outcome to a status. No logic.
+
+Served by functions-framework, here as in production. Each instance builds its `System` once, inside its event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from functools import cache
+from typing import Any
+
+import functions_framework.aio as functions_framework
+from cloudevents.http import CloudEvent
+from google.events.cloud import firestore as firestore_events
+from google.protobuf.message import DecodeError
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from firestore_outbox import log
+from firestore_outbox.firestore.values import from_fields
+from firestore_outbox.inbound.webhook import Answer
+from firestore_outbox.providers.registry import MAX_WEBHOOK_BYTES
+from firestore_outbox.settings import Settings
+from firestore_outbox.web.app import bodies_of, refused, sweeping
+from firestore_outbox.web.auth import CallerCheck, User, UserCheck
+from firestore_outbox.web.bodies import Bodies, NotRead, declared, has_body
+from firestore_outbox.web.calling import Answer as ApiAnswer
+from firestore_outbox.web.calling import signed_in
+from firestore_outbox.web.messages_api import MAX_BODY_BYTES, MessagesApi
+from firestore_outbox.web.runs_api import ACTIONS, RemindersApi, RunsApi
+from firestore_outbox.web.runs_api import MAX_BODY_BYTES as MAX_REMINDER_BYTES
+from firestore_outbox.web.serve import caller_check, system_from_environment
+from firestore_outbox.wiring import System
+
+MAX_COMMAND_BYTES = 64 * 1024
+"""Commands have no body; what comes with one is not used."""
+
+log.configure_beside(os.environ.get("OUTBOX_LOG_LEVEL", "INFO"))
+
+_DocumentEventData: Any = firestore_events.DocumentEventData.pb()
+_ready: asyncio.Future[System] | None = None
+_open = AsyncExitStack()
+
+
+async def _system() -> System:
+    global _ready
+    if _ready is None or _has_failed(_ready):
+        _ready = asyncio.ensure_future(_open.enter_async_context(system_from_environment(_settings())))
+    return await asyncio.shield(_ready)
+
+
+def _has_failed(ready: asyncio.Future[System]) -> bool:
+    """Whether the next call must try again: an instance may live for hours."""
+    return ready.done() and (ready.cancelled() or ready.exception() is not None)
+
+
+def _settings() -> Settings:
+    return Settings.from_environment(os.environ)
+
+
+@cache
+def _users() -> UserCheck:
+    return UserCheck(_settings().project)
+
+
+@cache
+def _callers() -> CallerCheck:
+    return caller_check(_settings())
+
+
+@cache
+def _bodies() -> Bodies:
+    return bodies_of(_settings())
+
+
+@functions_framework.cloud_event
+async def on_outbox_created(event: CloudEvent) -> None:
+    """Eventarc, `google.cloud.firestore.document.v1.created` on `outbox/{requestId}`."""
+    try:
+        document = _document(event.data)
+        request_id, fields = document.name.rsplit("/", 1)[-1], from_fields(document.fields)
+    except Exception as error:  # noqa: BLE001 - the border: Eventarc would send the same event for ever
+        log.bad_task(f"an event that cannot be read ({type(error).__name__})")
+        return
+    system = await _system()
+    await system.trigger.created(request_id, fields)
+
+
+@functions_framework.http
+async def provider_webhook(request: Request) -> Response | tuple[str, int]:
+    """`/{provider}/{accountId}`, called by the provider: signed with POST, or with GET to make sure of the address."""
+    segments = [segment for segment in request.scope["path"].split("/") if segment]
+    if len(segments) < 2:
+        return _refused(request, "no such webhook", 404)
+    provider, account_id = segments[-2:]
+    if request.method == "GET":
+        return await _handshake(provider, account_id, request)
+    if request.method != "POST":
+        return _refused(request, "method not allowed", 405)
+    if (too_large := declared(request.headers, MAX_WEBHOOK_BYTES)) is not None:
+        return _refused(request, too_large.reason, too_large.status)
+    system = await _system()
+    if (refusal := await system.webhook.admit(provider, account_id, request.headers)) is not None:
+        return _refused(request, refusal.name.lower(), refusal.value)
+    async with _bodies().read(request, MAX_WEBHOOK_BYTES) as body:
+        if isinstance(body, NotRead):
+            return _refused(request, body.reason, body.status)
+        answer = await system.webhook.take(provider, account_id, request.headers, body)
+    return answer.name.lower(), answer.value
+
+
+async def _handshake(provider: str, account_id: str, request: Request) -> Response | tuple[str, int]:
+    system = await _system()
+    answer = await system.webhook.handshake(provider, account_id, request.query_params)
+    if isinstance(answer, Answer):
+        return _refused(request, answer.name.lower(), answer.value)
+    # What is echoed came from outside: no browser may take it for a page.
+    return PlainTextResponse(answer, headers={"X-Content-Type-Options": "nosniff"})
+
+
+@functions_framework.http
+async def enqueue(request: Request) -> Response:
+    """`POST /v1/messages`, called with a Firebase ID token by apps that have no Firestore SDK."""
+    if not request.scope["path"].endswith("/v1/messages"):
+        return refused(request, {"error": "no such path; messages are posted to /v1/messages"}, 404)
+    if request.method != "POST":
+        return refused(request, {"error": "method not allowed; messages are posted"}, 405)
+
+    async def post(system: System, user: User, body: bytes) -> ApiAnswer:
+        return await MessagesApi(system.gateway, system.enqueue, system.clock).post(user, body)
+
+    return await _called(request, MAX_BODY_BYTES, post)
+
+
+@functions_framework.http
+async def reminders(request: Request) -> Response:
+    """`POST /v1/reminders`, called as `enqueue` is."""
+    if not request.scope["path"].endswith("/v1/reminders"):
+        return refused(request, {"error": "no such path; reminders are posted to /v1/reminders"}, 404)
+    if request.method != "POST":
+        return refused(request, {"error": "method not allowed; reminders are posted"}, 405)
+
+    async def post(system: System, user: User, body: bytes) -> ApiAnswer:
+        return await RemindersApi(system.gateway, system.remind).post(user, body)
+
+    return await _called(request, MAX_REMINDER_BYTES, post)
+
+
+@functions_framework.http
+async def runs(request: Request) -> Response:
+    """`GET /v1/runs/{runId}`, and `POST /v1/runs/{runId}:pause`, or resume, cancel, retry-failed."""
+    _, found, name = request.scope["path"].rpartition("/v1/runs/")
+    run_id, _, action = name.partition(":")
+    if not found or not run_id or "/" in run_id or (action and action not in ACTIONS):
+        known = f"a run is /v1/runs/ID, and its commands are ID:{'|'.join(ACTIONS)}"
+        return refused(request, {"error": f"no such path; {known}"}, 404)
+    if request.method != ("POST" if action else "GET"):
+        return refused(request, {"error": "method not allowed; a run is read with GET, its commands are POST"}, 405)
+
+    async def command(system: System, user: User, body: bytes) -> ApiAnswer:
+        api = RunsApi(system.gateway, system.runs, system.control, system.summary)
+        return await (api.post(user, run_id, action) if action else api.get(user, run_id))
+
+    return await _called(request, MAX_COMMAND_BYTES, command)
+
+
+@functions_framework.http
+async def sweep(request: Request) -> Response | tuple[str, int]:
+    """Called by Cloud Scheduler where it cannot call the worker, which then pulls and has no address."""
+    if request.method != "POST":
+        return _refused(request, "method not allowed", 405)
+    return await sweeping(await _system(), _callers(), _bodies())(request)
+
+
+async def _called(request: Request, most: int, api: Callable[[System, User, bytes], Awaitable[ApiAnswer]]) -> Response:
+    """The Content-Length first, then the token, then the body, then the call."""
+    if (too_large := declared(request.headers, most)) is not None:
+        return refused(request, {"error": too_large.reason}, too_large.status)
+    user = await signed_in(_users(), request.headers.get("authorization"))
+    if isinstance(user, ApiAnswer):
+        return refused(request, user.body, user.status)
+    async with _bodies().read(request, most) as body:
+        if isinstance(body, NotRead):
+            return refused(request, {"error": body.reason}, body.status)
+        answer = await api(await _system(), user, body)
+    return JSONResponse(answer.body, status_code=answer.status)
+
+
+def _refused(request: Request, text: str, status: int) -> Response:
+    """As `refused`, for callers that are no apps."""
+    headers = {"Connection": "close"} if has_body(request.headers) else None
+    return PlainTextResponse(text, status_code=status, headers=headers)
+
+
+def _document(data: Any) -> Any:
+    """Production sends protobuf as it is; Google's emulator sends it as base64 text.
+
+    Text may pass for protobuf by accident, but never for a document with a name.
+    """
+    raw = data if isinstance(data, bytes) else str(data).encode()
+    with contextlib.suppress(DecodeError):
+        plain = _DocumentEventData.FromString(raw).value
+        if plain.name:
+            return plain
+    decoded = _DocumentEventData.FromString(base64.b64decode(raw, validate=True)).value
+    if not decoded.name:
+        raise DecodeError("it names no document")
+    return decoded

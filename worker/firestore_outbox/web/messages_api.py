@@ -1,0 +1,109 @@
+"""`POST /v1/messages`: the outbox for apps that have no Firestore SDK, and so no batch of their own.
+
+The body is `{requestId, accountId, to, parts, sendAt?, sendBy?}`, times as RFC 3339 with an offset. Roles are those of
+the security rules: only an owner or an agent of the account sends, in their own name. A `sendAt` that has passed means
+now.
+
+A call may be repeated with the same body as often as its answer gets lost: the first is 201, the others 200 with the
+same result, and the message exists once. The same requestId with anything else in the body is 409.
+
+    400  the body is at fault; `error` says where         401  no Firebase ID token, or none that we believe
+    403  not a member of the account, or a viewer         409  `request-id-taken`: the id is another message's
+    408  the body came too slowly                         413  too large
+    503  Firestore, Google's certificates, or too many large bodies at once: try again
+
+The token is verified before the body is read (web/functions.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, assert_never
+
+from firestore_outbox.accounts.roles import Action
+from firestore_outbox.clock import Clock
+from firestore_outbox.errors import StoreUnavailable, Unwritable
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.gateway import Gateway
+from firestore_outbox.lane.schedule import LONGEST_AHEAD
+from firestore_outbox.messages.enqueue import Differs, Enqueue, Enqueued, NewMessage, Refused
+from firestore_outbox.web.auth import User
+from firestore_outbox.web.calling import (
+    Answer,
+    BadBody,
+    NotAllowed,
+    allow,
+    fields_of,
+    parts_of,
+    refusal,
+    time_of,
+)
+
+MAX_BODY_BYTES = 512 * 1024
+REQUIRED = ("requestId", "accountId", "to", "parts")
+TIMES = ("sendAt", "sendBy")
+REQUEST_ID_TAKEN = "request-id-taken"
+"""The `code` beside the sentence, as the clients name it."""
+
+
+class MessagesApi:
+    def __init__(self, gateway: Gateway, enqueue: Enqueue, clock: Clock) -> None:
+        self._gateway = gateway
+        self._enqueue = enqueue
+        self._clock = clock
+
+    async def post(self, user: User, body: bytes) -> Answer:
+        try:
+            fields = fields_of(body, required=REQUIRED, optional=TIMES)
+            await allow(self._gateway, user, fields["accountId"], Action.SEND)
+            return await self._store(self._message(fields, user))
+        except BadBody as error:
+            return refusal(400, str(error))
+        except NotAllowed as error:
+            return refusal(403, str(error))
+        except Unwritable:
+            return refusal(400, "the message is too large to be stored")
+        except StoreUnavailable:
+            return refusal(503, "the message could not be stored at the moment; send the same body again")
+
+    def _message(self, fields: Mapping[str, Any], user: User) -> NewMessage:
+        send_at, send_by = (time_of(name, fields.get(name)) for name in TIMES)
+        if send_at is not None and send_at - self._clock() > LONGEST_AHEAD:
+            raise BadBody(f"sendAt is more than {LONGEST_AHEAD.days} days ahead")
+        if send_at is not None and send_by is not None and send_by < send_at:
+            raise BadBody("sendBy is before sendAt, so the message could never be sent")
+        for name in ("requestId", "to"):
+            if not isinstance(fields[name], str):
+                raise BadBody(f"{name} must be a string")
+        return NewMessage(
+            request_id=fields["requestId"],
+            account_id=fields["accountId"],
+            to=fields["to"],
+            parts=parts_of(fields["parts"]),
+            created_by=user.uid,
+            send_at=send_at,
+            send_by=send_by,
+        )
+
+    async def _store(self, new: NewMessage) -> Answer:
+        done = await self._enqueue(new)
+        match done:
+            case Refused(sentence=sentence):
+                return refusal(400, sentence)
+            case Enqueued(is_new=is_new, send_at=at, send_by=by) if (at, by) == (new.send_at, new.send_by):
+                return Answer(201 if is_new else 200, _result(new))
+            case Differs() | Enqueued():
+                sentence = f"another message has the requestId {new.request_id}; choose a new one"
+                return refusal(409, sentence, code=REQUEST_ID_TAKEN)
+            case _:
+                assert_never(done)
+
+
+def _result(new: NewMessage) -> dict[str, Any]:
+    """The same for the first call and each repetition: it says where to watch the status, not what it is by now."""
+    return {
+        "requestId": new.request_id,
+        "threadId": new.thread_id,
+        "message": paths.message(new.thread_id, new.request_id),
+        "status": "queued",
+    }

@@ -1,1 +1,0 @@
-"""The product's sentence, one verb a file: enqueue, trigger, claim, send, complete, receipt, sweep."""
