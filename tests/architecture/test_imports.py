@@ -51,7 +51,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "messages": frozenset({"firestore"}),
     "accounts": frozenset({"firestore", "messages"}),
     "media": frozenset({"firestore", "messages", "providers"}),
-    "sessions": frozenset({"firestore", "lane", "messages", "providers"}),
+    "sessions": frozenset({"firestore", "lane", "providers"}),
     "receipts": frozenset({"accounts", "firestore", "lane", "messages", "providers"}),
     "sending": frozenset({"accounts", "firestore", "lane", "messages", "providers", "sessions"}),
     "reminders": frozenset({"accounts", "firestore", "lane", "messages", "sending"}),

@@ -52,5 +52,8 @@ def test_a_taken_port_is_named_with_the_option_that_changes_it() -> None:
 
 
 def test_without_the_sdk_the_command_says_what_to_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(chat_page, "SDK", tmp_path)
-    assert chat_page.missing() == "the chat page needs the Firebase SDK: run npm ci"
+    monkeypatch.setattr(chat_page, "CLIENT", tmp_path / "client")
+    monkeypatch.chdir(tmp_path)
+    assert chat_page.missing() == (
+        "the chat page needs the Firebase SDK in node_modules: run npm install firebase (in a checkout: npm ci)"
+    )

@@ -13,7 +13,7 @@ from firestore_outbox.firestore.writes import update
 from firestore_outbox.lane.ref import outbox_lane
 from firestore_outbox.local.simulators.core import Account
 from firestore_outbox.local.simulators.faults import NO_FAULTS, Faults
-from firestore_outbox.sending.turn import ACCOUNT_FRESH
+from firestore_outbox.sending.account_in_use import ACCOUNT_FRESH
 from tests.core.support import Calm, simulate
 
 

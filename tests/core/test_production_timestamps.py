@@ -55,7 +55,7 @@ def misordered(seed: int, *, per_minute: int, gap: float) -> list[int]:
 def without_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
     """The reader as it was: each page begins behind the last document of the page before."""
     monkeypatch.setattr(claim, "next_cursor", lambda last, scan_at, overlap: last)
-    monkeypatch.setattr(claim, "is_confirmed", lambda visible_at, scan_at: True)
+    monkeypatch.setattr(claim, "is_confirmed", lambda visible_at, due_at, scan_at: True)
 
 
 @pytest.mark.parametrize("seed", range(3))

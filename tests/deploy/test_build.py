@@ -231,8 +231,8 @@ def test_the_images_command_serves_on_the_port_it_is_given_and_stops_when_asked(
     assert process.returncode == 0, log.read_text()[-2000:]
     lines = log.read_text().splitlines()
     imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in lines if "|" in line}
-    assert "worker" in imported
-    assert imported.isdisjoint({"emulator", "tests", "bench", "pytest", "hypothesis", "mypy"})
+    assert "firestore_outbox" in imported
+    assert imported.isdisjoint({"firestore_emulator", "tests", "bench", "pytest", "hypothesis", "mypy"})
 
 
 # --- requirements.txt
@@ -252,7 +252,8 @@ def entries(file: str) -> dict[str, list[str]]:
 
 
 def project() -> dict[str, Any]:
-    return dict(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"])
+    """The distribution that is deployed."""
+    return dict(tomllib.loads((ROOT / "worker" / "pyproject.toml").read_text())["project"])
 
 
 AGAIN = "; run `make lock`"
@@ -268,7 +269,8 @@ def test_everything_the_product_depends_on_is_deployed_and_nothing_of_the_develo
     deployed = entries("requirements.txt").keys()
     needed = {canonicalize_name(Requirement(text).name) for text in project()["dependencies"]}
     assert needed <= deployed, f"{needed - deployed} is not in requirements.txt{AGAIN}"
-    tools = {canonicalize_name(Requirement(text).name) for text in project()["optional-dependencies"]["dev"]}
+    lines = (line.partition("#")[0].strip() for line in (ROOT / "requirements-dev.in").read_text().splitlines())
+    tools = {canonicalize_name(Requirement(line).name) for line in lines if line} - needed
     assert deployed.isdisjoint(tools)
 
 

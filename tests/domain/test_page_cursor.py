@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firestore_outbox.sending.page_cursor import Cursor, next_cursor
+from firestore_outbox.sending.page_cursor import Cursor, is_confirmed, next_cursor
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 OVERLAP = timedelta(seconds=10)
@@ -43,3 +43,11 @@ def test_no_document_that_becomes_visible_after_a_page_was_read_lies_before_the_
     cursor = next_cursor(at(last), NOW + timedelta(seconds=read), OVERLAP)
     assert cursor is not None
     assert cursor.due_at <= NOW + timedelta(seconds=stamp)
+
+
+def test_a_document_that_came_due_after_the_scan_began_waits_for_the_next_scan() -> None:
+    """A message scheduled for 06:00 is visible at 05:00; a scan of 05:59 has not seen what is written at 05:59:30."""
+    written, scan, due = (datetime(2026, 3, 1, hour, minute, tzinfo=UTC) for hour, minute in ((5, 0), (5, 59), (6, 0)))
+    assert not is_confirmed(visible_at=written, due_at=due, scan_at=scan)
+    assert is_confirmed(visible_at=written, due_at=due, scan_at=due)
+    assert not is_confirmed(visible_at=due, due_at=written, scan_at=scan)

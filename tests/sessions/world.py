@@ -29,9 +29,9 @@ from firestore_emulator.rpc.inprocess import InProcessChannel
 from firestore_emulator.tasks.emulator import TasksEmulator
 from firestore_outbox.firestore.gateway import Gateway
 from firestore_outbox.lane.engine import LaneEngine, NotHeld
-from firestore_outbox.lane.holder import Session
+from firestore_outbox.lane.holder import Holder
 from firestore_outbox.lane.ref import SESSION, LaneRef, session_lane
-from firestore_outbox.lane.state import NO_DEBOUNCE, Debounce, Later, More, Nothing, Work, overdue
+from firestore_outbox.lane.state import Later, More, Nothing, Work, overdue
 from firestore_outbox.lane.store import LaneStore
 from firestore_outbox.lane.tasks import CloudTasks
 from firestore_outbox.lane.wake import Waker
@@ -85,15 +85,11 @@ class SendingHandler:
         self._hot = hot
         self._providers = adapters
 
-    @property
-    def debounce(self) -> Debounce:
-        return NO_DEBOUNCE
-
-    async def run(self, session: Session) -> Work:
-        account_id, queue = session.ref.key, self._world.queue
+    async def run(self, holder: Holder) -> Work:
+        account_id, queue = holder.ref.key, self._world.queue
         hot_until: datetime | None = None
         work: Work = More()
-        while session.may_start():
+        while holder.may_start():
             now = self._world.clock()
             next_due = queue.next_due(account_id)
             if next_due is None or next_due > now:
@@ -109,7 +105,7 @@ class SendingHandler:
             if not await self._send(account_id, next_due):
                 work = Later(self._world.clock() + timedelta(seconds=5))
                 break
-            await session.wait(self._world.clock() + timedelta(seconds=1))
+            await holder.wait(self._world.clock() + timedelta(seconds=1))
         if hot_until is not None:
             await self._hot.done(account_id, "waha", queue.next_due(account_id))
         return work

@@ -17,7 +17,7 @@ import pytest
 from firestore_outbox.accounts.account import OnUncertain
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.writes import WriteOp, update
-from firestore_outbox.lane.holder import Session
+from firestore_outbox.lane.holder import Holder
 from firestore_outbox.lane.state import Lane
 from firestore_outbox.lane.wake import Waker
 from firestore_outbox.local.simulation.run import run_seed
@@ -32,10 +32,9 @@ from firestore_outbox.reminders import expand
 from firestore_outbox.reminders.run import Run
 from firestore_outbox.reminders.summary import Summary
 from firestore_outbox.reminders.withdraw import Clear, MayGoOn
-from firestore_outbox.sending import candidates, complete, completion, judge
+from firestore_outbox.sending import attempts, candidates, complete, completion, judge
 from firestore_outbox.sending import decide as attempt
 from firestore_outbox.sending import plan as claim
-from firestore_outbox.sending import turn as drain
 from firestore_outbox.sending.decide import Verdict
 from firestore_outbox.sending.pace import Pace
 
@@ -123,12 +122,12 @@ def a_thread_that_goes_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def no_rerun(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wake of a running lane is forgotten, and so is the sweep's."""
-    real = Session.write
+    real = Holder.write
 
-    async def write(self: Session, change: Callable[[Lane], Lane]) -> None:
+    async def write(self: Holder, change: Callable[[Lane], Lane]) -> None:
         await real(self, lambda lane: change(replace(lane, rerun_requested=False)))
 
-    monkeypatch.setattr(Session, "write", write)
+    monkeypatch.setattr(Holder, "write", write)
     no_sweep(monkeypatch)
 
 
@@ -147,7 +146,7 @@ def a_run_that_ends_without_looking(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def no_look_at_the_window_when_claiming(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (claim, drain):
+    for module in (claim, attempts):
         monkeypatch.setattr(module, "lateness", lambda *args, **kwargs: None)
 
 
@@ -199,7 +198,7 @@ def a_redrive_without_a_new_series(monkeypatch: pytest.MonkeyPatch) -> None:
 def pages_that_do_not_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each page begins behind the last document of the page before, as if a timestamp were the time of a commit."""
     monkeypatch.setattr(candidates, "next_cursor", lambda last, scan_at, overlap: last)
-    monkeypatch.setattr(candidates, "is_confirmed", lambda visible_at, scan_at: True)
+    monkeypatch.setattr(candidates, "is_confirmed", lambda visible_at, due_at, scan_at: True)
 
 
 MUTATIONS: dict[str, tuple[Patch, Sequence[str]]] = {

@@ -62,8 +62,9 @@ from firestore_outbox.reminders.summary import Summary
 from firestore_outbox.reminders.withdraw import Clear
 from firestore_outbox.sending.app_throttles import AppThrottles
 from firestore_outbox.sending.backoff import Backoff
+from firestore_outbox.sending.handler import OutboxHandler
+from firestore_outbox.sending.outbox import Outbox
 from firestore_outbox.sending.trigger import Trigger
-from firestore_outbox.sending.turn import Outbox, OutboxHandler
 from firestore_outbox.sessions.handler import SessionHandler
 from firestore_outbox.sessions.hotset import HotSet
 from firestore_outbox.sessions.reconnect import Reconnect
@@ -172,7 +173,7 @@ def assemble(
             )
         ),
         SESSION: SessionHandler(hot, providers, clock),
-        INBOUND: InboundHandler(quiet, on_conversation),
+        INBOUND: InboundHandler(on_conversation),
         REMINDER: ReminderHandler(runs, waker, clock, random_id),
         RUN: RunHandler(
             runs,

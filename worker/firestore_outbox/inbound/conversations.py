@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from firestore_outbox.lane.holder import Session
-from firestore_outbox.lane.state import Debounce, Nothing, Work
+from firestore_outbox.lane.holder import Holder
+from firestore_outbox.lane.state import Nothing, Work
 
 OnConversation = Callable[[str], Awaitable[None]]
 """Given a threadId. What it raises leaves the lane to be run again."""
@@ -16,14 +16,9 @@ async def nobody_listens(thread_id: str) -> None:
 
 
 class InboundHandler:
-    def __init__(self, debounce: Debounce, on_conversation: OnConversation = nobody_listens) -> None:
-        self._debounce = debounce
+    def __init__(self, on_conversation: OnConversation = nobody_listens) -> None:
         self._on_conversation = on_conversation
 
-    @property
-    def debounce(self) -> Debounce:
-        return self._debounce
-
-    async def run(self, session: Session) -> Work:
-        await self._on_conversation(session.ref.key)
+    async def run(self, holder: Holder) -> Work:
+        await self._on_conversation(holder.ref.key)
         return Nothing()

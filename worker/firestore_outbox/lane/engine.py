@@ -19,13 +19,12 @@ from weakref import WeakValueDictionary
 from firestore_outbox import log, metrics
 from firestore_outbox.clock import Clock
 from firestore_outbox.errors import Unavailable
-from firestore_outbox.lane.holder import LaneLost, Session
+from firestore_outbox.lane.holder import Holder, LaneLost
 from firestore_outbox.lane.ref import LaneRef
 from firestore_outbox.lane.slots import Slots
 from firestore_outbox.lane.state import (
     Acquired,
     Busy,
-    Debounce,
     Failing,
     Idle,
     Lane,
@@ -51,10 +50,7 @@ NEAR = timedelta(seconds=60)
 class Handler(Protocol):
     """What a kind of lane does with its turn."""
 
-    @property
-    def debounce(self) -> Debounce: ...
-
-    async def run(self, session: Session) -> Work:
+    async def run(self, holder: Holder) -> Work:
         """Works until nothing is left that can be done now; says what is left. Raises `LaneLost` to drop everything.
 
         When it returns, nothing of it is in flight.
@@ -109,7 +105,7 @@ class LaneEngine:
         self._longest = longest
         self._slots = Slots(concurrency)
         self._acquiring: WeakValueDictionary[LaneRef, asyncio.Lock] = WeakValueDictionary()
-        self._sessions: set[Session] = set()
+        self._holders: set[Holder] = set()
         self._stopping = False
         self._under_way = 0
         """Runs that hold a lane, or are asking for one: a stop that came in between would leave it held."""
@@ -136,11 +132,10 @@ class LaneEngine:
         if not isinstance(acquired, tuple):
             return acquired
         stored, held, asked = acquired
-        session = Session(
+        holder = Holder(
             ref,
             stored,
             held.hold,
-            held.entry,
             asked=asked,
             lanes=self._lanes,
             clock=self._clock,
@@ -148,11 +143,11 @@ class LaneEngine:
             longest=self._longest,
             slots=self._slots,
         )
-        self._sessions.add(session)
+        self._holders.add(holder)
         try:
-            return await self._work(session, self.handlers[ref.kind])
+            return await self._work(holder, self.handlers[ref.kind])
         finally:
-            self._sessions.discard(session)
+            self._holders.discard(holder)
 
     async def _acquire_when_due(self, ref: LaneRef) -> tuple[StoredLane, Acquired, float] | NotHeld:
         """What is due in a moment is waited for. Whoever sent us has another clock: sent back at once, we would come
@@ -195,29 +190,29 @@ class LaneEngine:
                     log.lane_acquired(ref, ref.account_id, decision.entry, decision.hold.fence)
                     return written, decision, asked
 
-    async def _work(self, session: Session, handler: Handler) -> Ran | Failed:
+    async def _work(self, holder: Holder, handler: Handler) -> Ran | Failed:
         failure: Exception | None = None
-        renewal = asyncio.create_task(session.keep_alive())
+        renewal = asyncio.create_task(holder.keep_alive())
         if self._stopping:
-            session.stopping.set()
+            holder.stopping.set()
         try:
-            while not await self._release(session, await handler.run(session)):
+            while not await self._release(holder, await handler.run(holder)):
                 pass
         except LaneLost:
             pass
         except Unavailable as error:
-            log.lane_failed(session.ref, session.account_id, error, failures=None, retry_at=None)
+            log.lane_failed(holder.ref, holder.account_id, error, failures=None, retry_at=None)
             raise
         except Exception as error:  # noqa: BLE001 - the handler may be the user's code
             failure = error
         finally:
             renewal.cancel()
             await asyncio.gather(renewal, return_exceptions=True)
-        return Ran() if failure is None else await self._failed(session, failure)
+        return Ran() if failure is None else await self._failed(holder, failure)
 
-    async def _failed(self, session: Session, error: Exception) -> Ran | Failed:
+    async def _failed(self, holder: Holder, error: Exception) -> Ran | Failed:
         """Keeps the failure on the lane, where every worker and a restarted one finds it."""
-        metrics.lane_failure(session.ref.kind)
+        metrics.lane_failure(holder.ref.kind)
         failing: Failing | None = None
         jitter = self._random.random()
 
@@ -225,25 +220,23 @@ class LaneEngine:
             nonlocal failing
             if failing is not None and lane.is_failing:
                 return lane  # by our own write, whose answer did not come
-            decision = fail(lane, session.hold, self._clock(), backoff=self._backoff, jitter=jitter)
+            decision = fail(lane, holder.hold, self._clock(), backoff=self._backoff, jitter=jitter)
             if isinstance(decision, Lost):
-                raise LaneLost(session.ref)
+                raise LaneLost(holder.ref)
             failing = decision
             return decision.lane
 
         try:
-            await session.write(change)
+            await holder.write(change)
         except (LaneLost, Unavailable):
-            log.lane_failed(session.ref, session.account_id, error, failures=None, retry_at=None)
+            log.lane_failed(holder.ref, holder.account_id, error, failures=None, retry_at=None)
             return Ran()  # another worker has it, or the lease ends by itself: the sweep finds it
         assert failing is not None, "write calls change"
-        log.lane_failed(
-            session.ref, session.account_id, error, failures=failing.lane.failures, retry_at=failing.retry_at
-        )
-        await self._waker.enqueue(session.ref, failing.retry_at)
+        log.lane_failed(holder.ref, holder.account_id, error, failures=failing.lane.failures, retry_at=failing.retry_at)
+        await self._waker.enqueue(holder.ref, failing.retry_at)
         return Failed(failing.retry_at)
 
-    async def _release(self, session: Session, work: Work) -> bool:
+    async def _release(self, holder: Holder, work: Work) -> bool:
         """False: a wake came while we ran, no other lane waits for our place, and ours goes for another round."""
         decision: Requeued | Sleeping | Idle | None = None
         # Kept over tries: the first may have been written, though its answer did not come, and with it the wake.
@@ -253,33 +246,33 @@ class LaneEngine:
             nonlocal decision, took_wake
             now = self._clock()
             is_due = took_wake or (lane.rerun_requested and (lane.due_at is None or lane.due_at <= now))
-            may_go_on = session.may_start() and not session.must_yield() and not self._slots.waiting
+            may_go_on = holder.may_start() and not holder.must_yield() and not self._slots.waiting
             if is_due and not isinstance(work, More) and may_go_on:
                 decision, took_wake = None, True
-                return replace(session.tidied(lane), rerun_requested=False, woken_at=None, due_at=None, failures=0)
+                return replace(holder.tidied(lane), rerun_requested=False, woken_at=None, due_at=None, failures=0)
             left = More() if took_wake else work
-            released = release(session.tidied(lane), session.hold, now, left)
+            released = release(holder.tidied(lane), holder.hold, now, left)
             if isinstance(released, Lost):
-                raise LaneLost(session.ref)
+                raise LaneLost(holder.ref)
             decision = released
             return released.lane
 
         try:
-            await session.write(change)
+            await holder.write(change)
         except LaneLost:
             # Perhaps to our own release, whose answer did not come. A hint too many is harmless, a missing one is not.
             if isinstance(decision, Requeued | Sleeping):
-                await self._waker.enqueue(session.ref, decision.at)
+                await self._waker.enqueue(holder.ref, decision.at)
             raise
         match decision:
             case None:
-                session.extend_with(None)
+                holder.extend_with(None)
                 return False
             case Requeued(at=at) | Sleeping(at=at):
-                log.lane_released(session.ref, session.account_id, type(decision).__name__, at)
-                await self._waker.enqueue(session.ref, at)
+                log.lane_released(holder.ref, holder.account_id, type(decision).__name__, at)
+                await self._waker.enqueue(holder.ref, at)
             case Idle():
-                log.lane_released(session.ref, session.account_id, "Idle", None)
+                log.lane_released(holder.ref, holder.account_id, "Idle", None)
             case _:
                 assert_never(decision)
         return True
@@ -287,16 +280,16 @@ class LaneEngine:
     async def stop(self) -> None:
         """No new claims; returns when what is in flight has been completed and every lane is released."""
         self._stopping = True
-        for session in self._sessions:
-            session.stopping.set()
-            session.changed.set()
+        for holder in self._holders:
+            holder.stopping.set()
+            holder.changed.set()
         if self._under_way:
             self._all_ended = asyncio.get_running_loop().create_future()
             await self._all_ended
 
     @property
     def held(self) -> int:
-        return len(self._sessions)
+        return len(self._holders)
 
     @property
     def waiting(self) -> int:

@@ -17,7 +17,7 @@ from firestore_outbox.errors import StoreUnavailable
 from firestore_outbox.lane.lease import Hold
 from firestore_outbox.lane.ref import LaneRef
 from firestore_outbox.lane.slots import Slots
-from firestore_outbox.lane.state import Entry, Lane, Lost, Renewed, Turn, renew, turn
+from firestore_outbox.lane.state import Lane, Lost, Renewed, Turn, renew, turn
 from firestore_outbox.lane.store import LaneStore, StoredLane
 
 Extend = Callable[[Lane, Hold], Lane]
@@ -28,13 +28,12 @@ class LaneLost(Exception):
     """Another holder has the lane, or may have."""
 
 
-class Session:
+class Holder:
     def __init__(
         self,
         ref: LaneRef,
         stored: StoredLane,
         hold: Hold,
-        entry: Entry,
         *,
         asked: float,
         lanes: LaneStore,
@@ -46,7 +45,6 @@ class Session:
         """`asked` is the loop's time just before the lane was asked for."""
         self.ref = ref
         self.hold = hold
-        self.entry = entry
         self.started_at = hold.asked_at
         self._asked = asked
         self.stopping = asyncio.Event()

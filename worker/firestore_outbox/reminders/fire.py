@@ -15,9 +15,9 @@ from firestore_outbox import log
 from firestore_outbox.accounts.window import window_end_at
 from firestore_outbox.clock import Clock
 from firestore_outbox.firestore.writes import DELETE
-from firestore_outbox.lane.holder import Session
+from firestore_outbox.lane.holder import Holder
 from firestore_outbox.lane.ref import run_lane
-from firestore_outbox.lane.state import NO_DEBOUNCE, Debounce, Later, More, Nothing, Work
+from firestore_outbox.lane.state import Later, More, Nothing, Work
 from firestore_outbox.lane.wake import Waker
 from firestore_outbox.reminders.calendar import InvalidSchedule, calendar_of
 from firestore_outbox.reminders.reminder import (
@@ -48,18 +48,14 @@ class ReminderHandler:
     clock: Clock
     random_id: RandomId
 
-    @property
-    def debounce(self) -> Debounce:
-        return NO_DEBOUNCE
-
-    async def run(self, session: Session) -> Work:
-        while session.may_start():
-            stored = await self.runs.reminder(session.ref.key)
+    async def run(self, holder: Holder) -> Work:
+        while holder.may_start():
+            stored = await self.runs.reminder(holder.ref.key)
             if not isinstance(stored, StoredReminder):
                 if isinstance(stored, InvalidReminder):
-                    log.reminder_invalid(stored.account_id, session.ref.key, str(stored))
+                    log.reminder_invalid(stored.account_id, holder.ref.key, str(stored))
                 return Nothing()  # a write that repairs it wakes the lane
-            session.account_id = stored.reminder.account_id
+            holder.account_id = stored.reminder.account_id
             if stored.reminder.status is not ReminderStatus.ACTIVE:
                 return Nothing()
             work = await self._turn(stored)

@@ -9,9 +9,9 @@ from typing import assert_never
 
 from firestore_outbox.clock import Clock
 from firestore_outbox.firestore.writes import DELETE
-from firestore_outbox.lane.holder import Session
+from firestore_outbox.lane.holder import Holder
 from firestore_outbox.lane.ref import outbox_lane
-from firestore_outbox.lane.state import NO_DEBOUNCE, Debounce, Later, More, Nothing, Work
+from firestore_outbox.lane.state import Later, More, Nothing, Work
 from firestore_outbox.lane.wake import Waker
 from firestore_outbox.reminders import run as steps
 from firestore_outbox.reminders.expand import Expand
@@ -35,30 +35,26 @@ class RunHandler:
     waker: Waker
     clock: Clock
 
-    @property
-    def debounce(self) -> Debounce:
-        return NO_DEBOUNCE
-
-    async def run(self, session: Session) -> Work:
-        while session.may_start() and not session.must_yield():
-            stored = await self.runs.run(session.ref.key)
+    async def run(self, holder: Holder) -> Work:
+        while holder.may_start() and not holder.must_yield():
+            stored = await self.runs.run(holder.ref.key)
             if stored is None:
                 return Nothing()
-            session.account_id = stored.run.account_id
-            work = await self._step(stored, session)
+            holder.account_id = stored.run.account_id
+            work = await self._step(stored, holder)
             if work is not None:
                 return work
         return More()
 
-    async def _step(self, stored: StoredRun, session: Session) -> Work | None:
+    async def _step(self, stored: StoredRun, holder: Holder) -> Work | None:
         """None: something was done; look again."""
-        run, now, may_go_on = stored.run, self.clock(), session.may_start
+        run, now, may_go_on = stored.run, self.clock(), holder.may_start
         step = next_step(run, now)
         match step:
             case steps.Rest():
                 return Nothing()
             case steps.Expand():
-                return await self._expanded(stored, session)
+                return await self._expanded(stored, holder)
             case steps.CancelRest():
                 return await self._ended_or_soon(stored) if await self.clear.cancel(run, may_go_on) else None
             case steps.SkipRest():
@@ -80,7 +76,7 @@ class RunHandler:
                 if run.status is RunStatus.PAUSED:
                     # First of all: what comes back may be sent at once, and nothing of a paused run ever is.
                     await self.runs.write(stored, {"status": RunStatus.RUNNING.value})
-                elif await self.clear.bring_back(run, may_go_on, session.database_time):
+                elif await self.clear.bring_back(run, may_go_on, holder.database_time):
                     await self.waker.wake(outbox_lane(run.account_id))
                     await self.runs.write(stored, {"requested": DELETE})
             case steps.Look():
@@ -89,9 +85,9 @@ class RunHandler:
                 assert_never(step)
         return None  # if somebody else wrote to the run, the next look does the same again
 
-    async def _expanded(self, stored: StoredRun, session: Session) -> Work | None:
+    async def _expanded(self, stored: StoredRun, holder: Holder) -> Work | None:
         """The account's lane is told after the first page and after the last."""
-        was_last = await self.expand.page(stored, session.database_time)
+        was_last = await self.expand.page(stored, holder.database_time)
         if was_last or stored.run.cursor is None:
             await self.waker.wake(outbox_lane(stored.run.account_id))
         return None

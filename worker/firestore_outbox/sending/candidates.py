@@ -82,7 +82,9 @@ class Candidates:
 
     def _is_confirmed(self, stored: Stored) -> bool:
         """Whether every predecessor of the document has been read (sending/page_cursor.py)."""
-        return self._scan_at is None or is_confirmed(stored.created, self._scan_at)
+        if self._scan_at is None:
+            return True
+        return is_confirmed(stored.created, _due_at(stored) or stored.created, self._scan_at)
 
     def look_again(self) -> None:
         """More may have come due since the last page: the next is read. What the last one ended with waits for it."""

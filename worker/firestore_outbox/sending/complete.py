@@ -23,7 +23,7 @@ from firestore_outbox.clock import Clock
 from firestore_outbox.errors import StoreUnavailable, Unwritable
 from firestore_outbox.firestore.gateway import Committed, Conflict
 from firestore_outbox.firestore.writes import WriteOp
-from firestore_outbox.lane.holder import LaneLost, Session
+from firestore_outbox.lane.holder import Holder, LaneLost
 from firestore_outbox.lane.state import Lane
 from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
 from firestore_outbox.messages.outbox_document import Stored
@@ -50,7 +50,7 @@ class _Ended:
 class Completer:
     def __init__(
         self,
-        session: Session,
+        holder: Holder,
         *,
         messages: MessageStore,
         accounts: AccountStore,
@@ -58,7 +58,7 @@ class Completer:
         throttle_app: ThrottleAppUntil,
         clock: Clock,
     ) -> None:
-        self._session = session
+        self._holder = holder
         self._throttle_app = throttle_app
         self._messages = messages
         self._accounts = accounts
@@ -205,7 +205,7 @@ class Completer:
         verdicts = [ended.verdict for ended in batch]
         if any(thread_held_until(verdict) is not None or verdict.effects for verdict in verdicts):
             await self._persistently(
-                lambda: self._session.write(
+                lambda: self._holder.write(
                     lambda lane: reduce(lambda held, verdict: lane_after(held, verdict, now), verdicts, lane)
                 )
             )
@@ -219,9 +219,9 @@ class Completer:
     async def _apply(self, effect: Effect, claim: Stored) -> None:
         shared = self._shared
         if isinstance(effect, ParkAccount):
-            log.account_parked(self._session.ref.key, effect.error.message)
+            log.account_parked(self._holder.ref.key, effect.error.message)
             park = self._accounts.park
-            await self._persistently(lambda: park(self._session.ref.key, effect.error, since=claim.version))
+            await self._persistently(lambda: park(self._holder.ref.key, effect.error, since=claim.version))
         elif isinstance(effect, ThrottleApp):
             await self._persistently(lambda: self._throttle_app(effect.until))
             if shared is not None:  # lanes look at it before each send: they learn at once
@@ -247,7 +247,7 @@ class Completer:
             try:
                 return await work()
             except StoreUnavailable:
-                if self._clock() >= self._session.hold.until:
+                if self._clock() >= self._holder.hold.until:
                     raise
                 await asyncio.sleep(PAUSE_SECONDS)
 

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from firestore_outbox.accounts.store import SharedLimit
 from firestore_outbox.clock import Clock
-from firestore_outbox.lane.holder import Session
+from firestore_outbox.lane.holder import Holder
 from firestore_outbox.lane.lease import Hold
 from firestore_outbox.lane.pacing import (
     Allowance,
@@ -37,12 +37,12 @@ LONGEST_LINE = timedelta(seconds=60)
 
 
 class Pace:
-    def __init__(self, session: Session, shared: SharedLimit | None, clock: Clock) -> None:
-        self.rate_factor = session.lane.rate_factor
+    def __init__(self, holder: Holder, shared: SharedLimit | None, clock: Clock) -> None:
+        self.rate_factor = holder.lane.rate_factor
         """Halved with the lane's on a throttle, a step up with accepted sends."""
         self.unstarted = 0
         """Claimed, and the call has not begun: they count against what may be claimed."""
-        self._session = session
+        self._holder = holder
         self._shared_limit = shared
         self._clock = clock
         self._cap: Cap | None = None
@@ -55,7 +55,7 @@ class Pace:
         if cap == self._cap:
             return
         self._cap = cap
-        self._session.extend_with(None if cap is None else self._extended)
+        self._holder.extend_with(None if cap is None else self._extended)
         if cap is not None:
             await self._extend()
 
@@ -102,7 +102,11 @@ class Pace:
             self.rate_factor = recovered(self.rate_factor, self._cap)
 
     def throttled(self) -> None:
-        self.rate_factor = min(self.rate_factor, self._session.lane.rate_factor)
+        self.rate_factor = min(self.rate_factor, self._holder.lane.rate_factor)
+
+    def on(self, lane: Lane) -> Lane:
+        """The lane with the present rate."""
+        return replace(lane, rate_factor=self.rate_factor)
 
     def tidied(self, lane: Lane) -> Lane:
         """The lane as it is released: unused pace given back, the rate as it is now."""
@@ -113,7 +117,7 @@ class Pace:
     # --- the account's
 
     async def _extend(self) -> None:
-        await self._session.write(lambda lane: self._extended(lane, self._session.hold))
+        await self._holder.write(lambda lane: self._extended(lane, self._holder.hold))
 
     def _extended(self, lane: Lane, hold: Hold) -> Lane:
         if self._cap is None:
@@ -131,7 +135,7 @@ class Pace:
     def _own_block(self) -> Block | None:
         """Ours, with what the last write of the lane added, once that is written."""
         added = self._own_after_write
-        if added is not None and self._session.lane.tat == added.until:
+        if added is not None and self._holder.lane.tat == added.until:
             tat = added.tat if self._own is None else max(self._own.tat, added.tat)
             self._own, self._own_after_write = Block(tat=tat, until=added.until), None
         return self._own

@@ -17,8 +17,9 @@ already. Otherwise A became visible after that moment, and its timestamp is less
 cursor.
 
 Later pages of a scan are read at a later time, and A may have appeared behind them. So a document of a later page may
-go only if it was visible at the scan's moment (`is_confirmed`): then its predecessors were visible too. The others wait
-for the next scan, which follows at once.
+go only if it was visible and due at the scan's moment (`is_confirmed`): then its predecessors were visible too. The
+others wait for the next scan, which follows at once. Being visible is not enough: a message scheduled for 06:00 is
+visible at 05:00, and a scan that began at 05:59 and reaches it at 06:01 has not seen a message of 05:59:30.
 
 What it costs. A scan reads again what lies inside the overlap and is still queued, and recognises it by its id. A
 claimed document is no longer in the query, and documents of an older backlog lie before the overlap: neither is read
@@ -55,7 +56,9 @@ def next_cursor(last: Cursor | None, scan_at: datetime, overlap: timedelta) -> C
     return last if last.due_at <= safe_until else Cursor(due_at=safe_until)
 
 
-def is_confirmed(visible_at: datetime, scan_at: datetime) -> bool:
-    """Whether a document that became visible at `visible_at` has all its predecessors in a scan of the moment
-    `scan_at`."""
-    return visible_at <= scan_at
+def is_confirmed(visible_at: datetime, due_at: datetime, scan_at: datetime) -> bool:
+    """Whether a scan of the moment `scan_at` has all predecessors of a document.
+
+    A predecessor is a message of the same thread that comes due earlier and was acknowledged before the document was
+    both visible and due."""
+    return max(visible_at, due_at) <= scan_at

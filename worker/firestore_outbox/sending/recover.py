@@ -1,10 +1,10 @@
-"""What a lane does without sending: it ends documents in passing, settles doubts whose wait is over, and what earlier
-holders left in flight.
+"""What a turn does without sending: it ends cancelled, expired and malformed documents, settles doubts whose wait has
+passed, and settles what earlier holders left in flight.
 
-A document that is `sending` under a claim older than our hold is in doubt. It is looked for after each page that is
-read, and at the moment of that page: a late holder may still claim a document after we took over, and give it back. If
-it was queued at that moment, we have read it, and our own claim of it fails; if not, we find it here. So nothing of its
-thread overtakes it.
+A document that is `sending` under a claim older than our hold is in doubt. The turn looks for such documents after each
+page that it reads, at the moment of that page: a late holder may still claim a document after our takeover, and give it
+back. If the document was queued at that moment, the page has it, and our own claim of it fails; if not, the turn finds
+it here. So nothing of its thread overtakes it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from firestore_outbox.sending.plan import Cancel, Defer, Ending, Refuse, Skip
 from firestore_outbox.sending.refuse import refuse, unwritable
 
 
-class WithoutSending:
+class Recovery:
     def __init__(self, messages: MessageStore, candidates: Candidates, completer: Completer, clock: Clock) -> None:
         self._messages = messages
         self._candidates = candidates
@@ -49,7 +49,7 @@ class WithoutSending:
                 return
 
     async def doubts(self, doubts: Sequence[OutboxMessage], judge: Judge) -> None:
-        """Uncertain messages that heard of no receipt in time."""
+        """Settle uncertain messages for which no receipt came in time."""
         for message in doubts:
             if message.request_id not in self._candidates:
                 return  # something changed behind our back, and everything is read again
@@ -58,7 +58,7 @@ class WithoutSending:
                 await self._settle(self._candidates.take_out(message.request_id), verdict)
 
     async def abandoned(self, account_id: str, by: datetime, judge: Judge) -> None:
-        """Whatever was left `sending` under a lease that ended by then."""
+        """Settle documents left `sending` under a lease that ended before `by`."""
         moment = self._candidates.moment
         assert moment is not None, "a page was read"
         for stored in await self._messages.abandoned(account_id, by, moment):

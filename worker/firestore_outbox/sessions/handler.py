@@ -11,8 +11,8 @@ from typing import Literal, assert_never
 
 from firestore_outbox import log
 from firestore_outbox.clock import Clock
-from firestore_outbox.lane.holder import Session
-from firestore_outbox.lane.state import NO_DEBOUNCE, Debounce, Later, More, Nothing, Work
+from firestore_outbox.lane.holder import Holder
+from firestore_outbox.lane.state import Later, More, Nothing, Work
 from firestore_outbox.providers.outcome import (
     AuthFailed,
     NotConnected,
@@ -49,18 +49,14 @@ class SessionHandler:
         self._providers = providers
         self._clock = clock
 
-    @property
-    def debounce(self) -> Debounce:
-        return NO_DEBOUNCE
-
-    async def run(self, session: Session) -> Work:
-        return await _Turn(session, self._hot, self._providers, self._clock).run()
+    async def run(self, holder: Holder) -> Work:
+        return await _Turn(holder, self._hot, self._providers, self._clock).run()
 
 
 class _Turn:
-    def __init__(self, session: Session, hot: HotSet, providers: Providers, clock: Clock) -> None:
-        self._session = session
-        self._account_id = session.ref.key
+    def __init__(self, holder: Holder, hot: HotSet, providers: Providers, clock: Clock) -> None:
+        self._holder = holder
+        self._account_id = holder.ref.key
         self._hot = hot
         self._providers = providers
         self._clock = clock
@@ -86,13 +82,13 @@ class _Turn:
         return More()
 
     def _may_go_on(self) -> bool:
-        return self._session.may_start() and not self._session.must_yield()
+        return self._holder.may_start() and not self._holder.must_yield()
 
     async def _connect(self, view: View, by: datetime) -> None:
         what = await self._order(view, "start")
         polls = 0
         while what is Seen.STARTING and self._clock() < by and self._may_go_on() and polls < POLLS_BETWEEN_READS:
-            await self._session.wait(self._clock() + POLL)
+            await self._holder.wait(self._clock() + POLL)
             what = await self._order(view, "state")
             polls += 1
         await self._found(view, what)
@@ -100,7 +96,7 @@ class _Turn:
     async def _look(self, view: View) -> None:
         what = await self._order(view, "state")
         if what is Seen.UNREACHABLE:
-            await self._session.wait(self._clock() + SECOND_LOOK)
+            await self._holder.wait(self._clock() + SECOND_LOOK)
             what = await self._order(view, "state")
         await self._found(view, what)
 
@@ -118,7 +114,7 @@ class _Turn:
         await self._hot.change(self._account_id, lambda now: seen(now, what, of))
 
     async def _order(self, view: View, order: Literal["state", "start", "stop"]) -> Seen:
-        limit = min(LONGEST_CALL, self._session.hold.longest_call)
+        limit = min(LONGEST_CALL, self._holder.hold.longest_call)
         return _seen(await self._providers.session(view.provider, self._account_id, order, limit=limit))
 
 
