@@ -70,6 +70,8 @@ ROWS: Mapping[str, Tier] = {
     "media[official]": Tier.SLOW,
     "migrations": Tier.FAST,
     "migrations[official]": Tier.SLOW,
+    "packaging": Tier.FAST,
+    "packaging/test_wheels.py": Tier.SLOW,
     "providers": Tier.FAST,
     "rules": Tier.FAST,
     "rules/test_differential_rules.py": Tier.SLOW,

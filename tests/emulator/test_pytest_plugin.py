@@ -175,8 +175,8 @@ import sys
 
 def test_it(pytestconfig):
     assert pytestconfig.pluginmanager.has_plugin("firestore_emulator")
-    ours = {name for name in sys.modules if name == "emulator" or name.startswith("emulator.")}
-    assert ours == {"emulator", "firestore_emulator.pytest_plugin"}
+    ours = {name for name in sys.modules if name.partition(".")[0] == "firestore_emulator"}
+    assert ours == {"firestore_emulator", "firestore_emulator.pytest_plugin"}
     assert not [name for name in sys.modules if name.startswith(("google.cloud.firestore", "grpc", "starlette"))]
 """
     code, said = run(project(tmp_path, test_loaded=loaded))

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
+from firestore_outbox import __version__
 from firestore_outbox.cli import local
 
 RUNS_HERE = ("emulator", "dev", "demo", "worker", "sim")
@@ -23,8 +25,10 @@ def app(words: Sequence[str]) -> typer.Typer:
         no_args_is_help=True,
         add_completion=False,
         rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,
     )
+    commands.callback()(options)
     local.register(commands)
     if not words or words[0] not in RUNS_HERE:
         from firestore_outbox.cli import accounts, media, messages, migrate, operate, reminders, runs
@@ -37,6 +41,20 @@ def app(words: Sequence[str]) -> typer.Typer:
         reminders.register(commands)
         runs.register(commands)
     return commands
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"outbox {__version__}")
+        raise typer.Exit
+
+
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """An outbox for chat messages on Firestore and Cloud Tasks."""
 
 
 def main() -> None:
