@@ -66,7 +66,7 @@ flood: $(READY) ## 5,000 receipts, three in ten doubled, at the real function: n
 	$(BIN)/python -m bench.webhooks
 
 mutations: $(READY) ## 10,000 webhook bodies that no provider would send: never a 5xx, never a write without a signature
-	OUTBOX_WEBHOOK_MUTATIONS=10000 $(BIN)/pytest -q tests/webhooks/test_mutations.py
+	OUTBOX_WEBHOOK_MUTATIONS=10000 $(BIN)/pytest -q tests/inbound/webhooks/test_mutations.py
 
 rules-mutants: $(READY) ## each condition of firestore.rules replaced by `true` in turn; some case must notice (minutes)
 	$(BIN)/python -m tests.rules.mutants
@@ -93,7 +93,7 @@ bench-latency: $(READY) ## from a message's write to the provider's call at 1, 2
 	$(BIN)/python -m bench.latency
 
 chaos: $(READY) ## 20,000 messages while processes are killed, paused, cut off and put out of time for ten minutes
-	$(BIN)/python -m tests.chaos
+	$(BIN)/python -m tests.system.chaos
 
 overload: $(READY) ## three times what the stack drains, for two minutes, and the way back; results in bench/results
 	$(BIN)/python -m bench.overload
@@ -106,7 +106,7 @@ types: $(NODE_READY) ## client/*.d.ts from the types in client/*.js
 	node node_modules/typescript/bin/tsc -p client/tsconfig.json
 
 screenshot: $(READY) $(NODE_READY) ## docs/chat.png, of the chat page in Chromium
-	$(BIN)/python -m tests.browser.screenshot
+	$(BIN)/python -m tests.system.browser.screenshot
 
 PIN := --quiet --generate-hashes --allow-unsafe --strip-extras --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 

@@ -10,7 +10,7 @@ export PATH="$TOOLS/node/bin:$TOOLS/google-cloud-sdk/bin:$PATH" DEBIAN_FRONTEND=
 apt-get update -qq
 apt-get install -y -qq --no-install-recommends chromium default-jre-headless
 
-# tests/upgrade runs the previous version out of the history. The source belongs to another user here.
+# tests/system/upgrade runs the previous version out of the history. The source belongs to another user here.
 git config --global --add safe.directory "$PWD"
 if [ "$(git rev-parse --is-shallow-repository)" = true ]; then
     git fetch --quiet --unshallow

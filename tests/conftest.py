@@ -28,23 +28,24 @@ TALLY_OUTPUT = "tally"
 
 
 HERE = Path(__file__).parent
-STACKS = ("acceptance", "browser", "endtoend", "sdks")
+STACKS = ("system/acceptance", "system/browser", "system/endtoend", "sdks")
 """One stack serves a directory's tests, so they stay together."""
-OWN_STACKS = ("acceptance", "browser", "endtoend")
+OWN_STACKS = ("system/acceptance", "system/browser", "system/endtoend")
 """These start Google's emulator themselves. All other tests on it share one, so they stay together too: Java takes its
 time to start, and more to become fast."""
-GOOGLES = ("client/", "rules/", "conformance/test_differential", "emulator/firestore/test_rest")
+GOOGLES = ("client/", "backend/", "rules/", "conformance/test_differential", "emulator/firestore/test_rest")
 """On Google's emulator too, although their names do not say so."""
 LONGEST_FIRST = (
-    "upgrade",
+    "system/upgrade",
     "simulation",
     "sdks",
-    "endtoend",
-    "browser",
-    "chaos",
-    "acceptance",
+    "system/endtoend",
+    "system/browser",
+    "system/chaos",
+    "system/acceptance",
+    "packaging",
     "emulator",
-    "runs",
+    "reminders",
     "bench",
     "cli",
     "providers",
@@ -115,14 +116,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 def together(nodeid: str) -> str:
     file, _, name = nodeid.partition("::")
-    directory, kind = file.split("/")[1], place_of(name)
+    directory, kind = _topic(file.removeprefix("tests/")), place_of(name)
     if (kind == "official" and directory not in OWN_STACKS) or file.removeprefix("tests/").startswith(GOOGLES):
         return "official"
     return f"{directory} {kind}" if directory in STACKS else file
 
 
+def _topic(file: str) -> str:
+    """The directory below tests/; below system/ each has its own."""
+    first, _, rest = file.partition("/")
+    return f"{first}/{rest.partition('/')[0]}" if first == "system" else first
+
+
 def _rank(item: pytest.Item) -> int:
-    directory = item.path.relative_to(HERE).parts[0]
+    directory = _topic(item.path.relative_to(HERE).as_posix())
     return LONGEST_FIRST.index(directory) if directory in LONGEST_FIRST else len(LONGEST_FIRST)
 
 

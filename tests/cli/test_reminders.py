@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 
 from firestore_outbox.cli import app
 from tests.cli.support import COMMAND, Said, Stack, outbox, process, until
-from tests.functions.firebase import unsigned_token
 from tests.patience import PATIENCE_SECONDS
+from tests.web.functions.firebase import unsigned_token
 
 ALL_DAY = ("--window", "0-24", "--timezone", "UTC")
 LATER = ("--at", "2040-01-31T09:00")

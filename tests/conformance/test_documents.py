@@ -3,17 +3,7 @@
 from __future__ import annotations
 
 from tests.conformance.backends import Backend, refused
-from tests.conformance.wire import (
-    REQUESTS,
-    Document,
-    DocumentMask,
-    delete,
-    document,
-    fields_of,
-    set_,
-    shown,
-    stamp,
-)
+from tests.conformance.wire import REQUESTS, Document, DocumentMask, delete, document, fields_of, set_, shown, stamp
 
 
 async def test_a_written_document_is_read_back_with_the_commits_time(backend: Backend) -> None:

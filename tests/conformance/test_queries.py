@@ -7,17 +7,7 @@ import pytest_asyncio
 
 from tests.conformance.backends import Backend, refused
 from tests.conformance.query_data import DOCUMENTS, NAN, brief
-from tests.conformance.wire import (
-    Filter,
-    Proto,
-    Ref,
-    StructuredQuery,
-    Unset,
-    all_of,
-    any_of,
-    query,
-    where,
-)
+from tests.conformance.wire import Filter, Proto, Ref, StructuredQuery, Unset, all_of, any_of, query, where
 
 
 @pytest_asyncio.fixture(loop_scope="session")

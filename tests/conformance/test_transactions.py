@@ -11,17 +11,7 @@ import asyncio
 import pytest
 
 from tests.conformance.backends import Backend, outcome, refused
-from tests.conformance.wire import (
-    REQUESTS,
-    Stamp,
-    delete,
-    increment,
-    query,
-    set_,
-    shown,
-    stamp,
-    where,
-)
+from tests.conformance.wire import REQUESTS, Stamp, delete, increment, query, set_, shown, stamp, where
 
 # --- life
 

@@ -12,7 +12,7 @@ import pytest
 
 from bench.prices import LIST
 from firestore_outbox.local.simulators.faults import Faults
-from tests.core.support import Calm, Meter, simulate
+from tests.calm import Calm, Meter, simulate
 from tests.deploy.support import ROOT
 
 NO_RECEIPTS = Faults(latencyMs=100, receiptLossRate=1.0)

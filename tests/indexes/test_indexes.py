@@ -11,7 +11,7 @@ import pytest
 from google.cloud.firestore import AsyncClient
 
 from firestore_emulator.queries.indexes import IndexRules
-from tests.core.support import Calm, simulate
+from tests.calm import Calm, simulate
 from tests.indexes import tour
 from tests.indexes.recording import FILE, Notes, content, notes_taken, refusal, times_in
 

@@ -14,8 +14,8 @@ from firestore_outbox.firestore import paths
 from firestore_outbox.local.simulators.files import File
 from firestore_outbox.media.directory import DirectoryShelf
 from firestore_outbox.media.storage import FileRef, media_id_of
-from tests.core.support import Calm
-from tests.core.support import _silence as silence
+from tests.calm import Calm
+from tests.calm import _silence as silence
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PICTURE = b"\x89PNG" + bytes(range(256)) * 400

@@ -12,7 +12,7 @@ from firestore_outbox.local.simulators.faults import NO_FAULTS, Faults
 from firestore_outbox.media.storage import FileRef, media_id_of
 from firestore_outbox.media.upload import REFUSAL_LASTS
 from firestore_outbox.settings import Settings
-from tests.core.support import Meter
+from tests.calm import Meter
 from tests.media.support import MEDIA_ID, PICTURE, Shop, part, simulate
 
 

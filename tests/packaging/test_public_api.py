@@ -69,7 +69,7 @@ def test_a_name_that_does_not_exist_is_an_ordinary_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'send_massage'"):
         firestore_outbox.send_massage  # noqa: B018 - the access is the test
     with pytest.raises(ImportError):
-        from firestore_outbox import send_massage  # type: ignore[attr-defined]  # noqa: F401 - the import is the test
+        from firestore_outbox import send_massage  # noqa: F401 - the import is the test
 
 
 def test_a_backend_that_sends_does_not_load_the_worker() -> None:

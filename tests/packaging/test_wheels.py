@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -87,7 +88,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q")
     offline = ("--no-deps", "--no-build-isolation", "--no-index")
     for source in ("worker", "emulator"):
-        _run(*pip, "wheel", *offline, "--wheel-dir", str(built), str(ROOT / source))
+        # Out of a copy: a build leaves its own folders beside the source.
+        copy = shutil.copytree(ROOT / source, base / source, ignore=shutil.ignore_patterns("build", "*.egg-info"))
+        _run(*pip, "wheel", *offline, "--wheel-dir", str(built), str(copy))
     _run(sys.executable, "-m", "venv", "--without-pip", str(environment))
     wheels = {wheel.name.partition("-")[0]: wheel for wheel in built.glob("*.whl")}
     python = str(environment / "bin" / "python")

@@ -28,7 +28,7 @@ from firestore_outbox.messages.model import thread_id_of
 from firestore_outbox.settings import Settings
 from firestore_outbox.wiring import System, assemble
 from tests.providers.linked import Link, linked
-from tests.service.support import RecordedTasks
+from tests.web.service.support import RecordedTasks
 
 ACCOUNT = "acme"
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.browser.chromium import require_chromium
 from tests.client import node
 from tests.client.node import Results
 from tests.conformance.backends import Backend, Place
 from tests.sdks.test_node_web import CASES
+from tests.system.browser.chromium import require_chromium
 
 pytestmark = node.FILE_TIMEOUT
 
