@@ -105,6 +105,9 @@ types: $(NODE_READY) ## client/*.d.ts from the types in client/*.js
 	rm -f client/*.d.ts
 	node node_modules/typescript/bin/tsc -p client/tsconfig.json
 
+states: $(READY) ## docs/states.md, from the tables of transitions in the code
+	$(BIN)/python -m tests.architecture.states
+
 screenshot: $(READY) $(NODE_READY) ## docs/chat.png, of the chat page in Chromium
 	$(BIN)/python -m tests.system.browser.screenshot
 
@@ -114,7 +117,7 @@ lock: $(READY) ## pin the newest versions allowed by both pyproject.toml: for de
 	$(BIN)/pip-compile $(PIN) --upgrade --output-file constraints.txt worker/pyproject.toml emulator/pyproject.toml requirements-dev.in
 	$(BIN)/pip-compile $(PIN) --constraint constraints.txt --output-file requirements.txt worker/pyproject.toml
 
-.PHONY: help install demo dev check test test-slow sim differential serializable crash flood mutations rules-mutants bench bench-growth bench-emulator figures bench-latency bench-fanout chaos overload soak types screenshot lock
+.PHONY: help install demo dev check test test-slow sim differential serializable crash flood mutations rules-mutants bench bench-growth bench-emulator figures bench-latency bench-fanout chaos overload soak types states screenshot lock
 
 differential-rules: $(READY) ## 20,000 random decisions of security rules on our emulator and on Google's, all compared (minutes)
 	OUTBOX_RULES_DECISIONS=20000 $(BIN)/pytest -q tests/rules/test_differential_rules.py

@@ -26,17 +26,17 @@ WHERE = {OUTBOX: "worker", EMULATOR: "emulator", "functions": "."}
 
 PURE: Mapping[str, tuple[str, ...]] = {
     "accounts": ("account", "roles", "window"),
-    "lane": ("app_throttle", "hold_room", "lease", "pacing", "ref", "schedule", "state"),
-    "media": ("owner", "upload"),
+    "lane": ("app_throttle", "hold_room", "lease", "pacing", "ref", "schedule", "state", "transitions"),
+    "media": ("owner", "upload", "upload_states"),
     "messages": ("address", "correlation", "model", "validation"),
     "operations.audit": ("evidence",),
     "operations": ("why",),
     "providers": ("outcome",),
     "receipts": ("rules",),
-    "reminders": ("due_times", "forecast", "reminder", "run"),
+    "reminders": ("due_times", "forecast", "reminder", "reminder_states", "run"),
     "sending": ("backoff", "completion", "deadline", "decide", "order", "page_cursor", "plan", "visibility"),
     "sessions": ("memory", "moves", "requests", "slots", "states", "why"),
-    ".": ("shown_time",),
+    ".": ("shown_time", "transitions"),
 }
 """Slice -> its pure modules."""
 

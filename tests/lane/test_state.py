@@ -17,7 +17,6 @@ from firestore_outbox.lane.state import (
     Failing,
     Idle,
     Lane,
-    LaneState,
     Later,
     Lost,
     Marked,
@@ -42,6 +41,7 @@ from firestore_outbox.lane.state import (
     wake,
     wake_later,
 )
+from firestore_outbox.lane.transitions import LaneState
 from firestore_outbox.sending.backoff import Backoff
 from tests.builders import NOW, at, s
 

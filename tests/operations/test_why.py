@@ -11,7 +11,8 @@ from firestore_outbox.accounts.account import AccountStatus
 from firestore_outbox.accounts.window import Window
 from firestore_outbox.lane.hold_room import HoldRoom
 from firestore_outbox.lane.pacing import Allowance
-from firestore_outbox.lane.state import Lane, LaneState, ThreadHold
+from firestore_outbox.lane.state import Lane, ThreadHold
+from firestore_outbox.lane.transitions import LaneState
 from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
 from firestore_outbox.operations.why import Cause, Why, why
 from firestore_outbox.providers.outcome import DeliveryError, ErrorCode

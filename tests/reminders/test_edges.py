@@ -17,7 +17,7 @@ from firestore_outbox.messages.model import OutboxStatus
 from firestore_outbox.messages.store import MessageStore
 from firestore_outbox.reminders.control import NotTaken, Taken
 from firestore_outbox.reminders.expand import Expand, in_the_queue
-from firestore_outbox.reminders.reminder import ReminderStatus
+from firestore_outbox.reminders.reminder_states import ReminderStatus
 from firestore_outbox.reminders.run import Command, run_id_of
 from firestore_outbox.reminders.store import StoredRun
 from tests.calm import START, Calm, simulate

@@ -14,7 +14,7 @@ from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.writes import create, update
 from firestore_outbox.reminders.add import Added, Changed, Differs, NotChanged
 from firestore_outbox.reminders.check import CHUNK, INLINE, MAX_TARGETS, Faulty, Judged, NewReminder, judge
-from firestore_outbox.reminders.reminder import ReminderStatus
+from firestore_outbox.reminders.reminder_states import ReminderStatus
 from tests.calm import START, Calm, simulate
 from tests.reminders.support import only_run, runs, targets_called, until_ended
 

@@ -23,13 +23,13 @@ from firestore_outbox.reminders.reminder import (
     PassOver,
     Recurrence,
     Reminder,
-    ReminderStatus,
     SleepUntil,
     due,
     judge_targets,
     parse_reminder,
     parse_targets,
 )
+from firestore_outbox.reminders.reminder_states import ReminderStatus
 from firestore_outbox.reminders.run import OnWindowEnd, Target
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

@@ -13,7 +13,7 @@ from firestore_outbox.firestore import paths
 from firestore_outbox.lane.ref import reminder_lane
 from firestore_outbox.local.simulators.faults import Faults
 from firestore_outbox.reminders.control import NotTaken, Taken
-from firestore_outbox.reminders.reminder import ReminderStatus
+from firestore_outbox.reminders.reminder_states import ReminderStatus
 from firestore_outbox.reminders.run import Command, run_id_of
 from tests.calm import START, Calm, simulate
 from tests.reminders.support import call_times, has_ended, only_run, remind, runs, targets_called, until_ended

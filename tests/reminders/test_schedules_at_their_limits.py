@@ -22,11 +22,11 @@ from firestore_outbox.reminders.reminder import (
     PassOver,
     Recurrence,
     Reminder,
-    ReminderStatus,
     Schedule,
     SleepUntil,
     due,
 )
+from firestore_outbox.reminders.reminder_states import ReminderStatus
 from firestore_outbox.reminders.run import OnWindowEnd
 
 BERLIN = ZoneInfo("Europe/Berlin")

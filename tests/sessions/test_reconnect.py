@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from firestore_outbox.lane.state import Lane, LaneState
+from firestore_outbox.lane.state import Lane
+from firestore_outbox.lane.transitions import LaneState
 from firestore_outbox.local.simulators.faults import parse_faults
 from tests.calm import START, Calm, simulate
 

@@ -14,8 +14,9 @@ from firestore_outbox.errors import StoreUnavailable
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.gateway import Gateway, Snapshot
 from firestore_outbox.firestore.queries import Find
-from firestore_outbox.lane.state import LaneState, due_time
+from firestore_outbox.lane.state import due_time
 from firestore_outbox.lane.store import LaneStore
+from firestore_outbox.lane.transitions import LaneState
 from firestore_outbox.operations.audit.auditor import audit
 from firestore_outbox.settings import Settings
 from tests.system.chaos.clients import ACCOUNTS, Account, Written

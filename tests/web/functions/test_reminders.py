@@ -17,7 +17,7 @@ from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.queries import Find
 from firestore_outbox.firestore.writes import update
 from firestore_outbox.local.simulators.faults import Faults
-from firestore_outbox.reminders.reminder import ReminderStatus
+from firestore_outbox.reminders.reminder_states import ReminderStatus
 from firestore_outbox.web.runs_api import ACTIONS, MAX_BODY_BYTES
 from tests.web.functions.calling import call, member, prepared
 from tests.web.functions.firebase import now, unsigned_token

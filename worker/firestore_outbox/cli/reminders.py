@@ -17,7 +17,8 @@ from firestore_outbox.firestore.gateway import Snapshot
 from firestore_outbox.reminders.add import Added, Changed, Differs, NotChanged
 from firestore_outbox.reminders.calendar import InvalidSchedule
 from firestore_outbox.reminders.check import Faulty, NewReminder, next_fires
-from firestore_outbox.reminders.reminder import InvalidReminder, Missed, Reminder, ReminderStatus, parse_reminder
+from firestore_outbox.reminders.reminder import InvalidReminder, Missed, Reminder, parse_reminder
+from firestore_outbox.reminders.reminder_states import ReminderStatus
 from firestore_outbox.reminders.run import OnWindowEnd
 from firestore_outbox.reminders.store import INCOMPLETE
 from firestore_outbox.wiring import System

@@ -3,24 +3,14 @@
 Who is authoritative: the stored lane document. Each function below takes it as read inside a transaction, and returns
 what to write and what to do after the commit; losing a race is one of the answers.
 
-    state     event                                    becomes
-    idle      wake                                     ready
-    idle      wake_later                               idle, nextDueAt moved earlier
-    idle      acquire, nextDueAt has come              running, fence + 1
-    ready     wake before dueAt                        ready, dueAt moved (debounce)
-    ready     wake from dueAt on                       ready, unchanged
-    ready     acquire when due                         running, fence + 1
-    running   wake, wake_later                         running, rerunRequested
-    running   acquire, lease expired                   running, fence + 1: a takeover
-    running   renew, by the holder                     running, leaseUntil moved
-    running   fail, by the holder                      running, failures + 1, leaseUntil = retryAt
-    running   release, more work or rerunRequested     ready, at the tail
-    running   release, otherwise                       idle, nextDueAt if known
-    any       acquire otherwise                        unchanged: Busy or NotDue
-    any       renew, fail or release by another        unchanged: Lost
+The states and events are a table (lane/transitions.py). What the functions add to it:
+
+    wake       on a ready lane moves dueAt (debounce); on a running one it sets rerunRequested
+    acquire    needs a lane that is due and no live lease: otherwise Busy or NotDue, and nothing changes
+    renew, fail, release by any other than the holder: Lost, and nothing changes
 
 What a crash leaves: before the write, nothing; after it, a state with a time in it (readyAt, leaseUntil, nextDueAt)
-that `overdue` recognises, so that the sweep can send somebody.
+that `overdue` recognises, so that the sweep can enqueue a task.
 """
 
 from __future__ import annotations
@@ -33,13 +23,9 @@ from typing import assert_never
 
 from firestore_outbox.lane.lease import Hold, Lease
 from firestore_outbox.lane.pacing import halved
+from firestore_outbox.lane.transitions import TRANSITIONS, LaneEvent, LaneState
 from firestore_outbox.sending.backoff import Backoff
-
-
-class LaneState(StrEnum):
-    IDLE = "idle"
-    READY = "ready"
-    RUNNING = "running"
+from firestore_outbox.transitions import after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,13 +192,13 @@ def wake(lane: Lane, now: datetime, debounce: Debounce = NO_DEBOUNCE) -> Woken:
     """There is work for now. Whoever calls this has committed the work first."""
     match lane.state:
         case LaneState.IDLE:
-            made = _ready(_debounced(lane, now, debounce), now)
+            made = _ready(_debounced(lane, now, debounce), LaneEvent.WAKE, now)
             return Queued(made, made.ready_at or now)
         case LaneState.READY:
             if lane.due_at is None or lane.due_at <= now:
                 return Served()
             moved = _debounced(lane, now, debounce)
-            return Served() if moved.due_at == lane.due_at else Marked(_ready(moved, now))
+            return Served() if moved.due_at == lane.due_at else Marked(_ready(moved, LaneEvent.WAKE, now))
         case LaneState.RUNNING:
             return _wake_running(lane, now, debounce)
         case _:
@@ -249,11 +235,11 @@ def _debounced(lane: Lane, now: datetime, debounce: Debounce) -> Lane:
     return replace(lane, woken_at=first, due_at=min(now + debounce.quiet, max(first + debounce.most, now)))
 
 
-def _ready(lane: Lane, now: datetime) -> Lane:
+def _ready(lane: Lane, event: LaneEvent, now: datetime) -> Lane:
     ready_at = _latest(now, lane.due_at, lane.paused_until)
     return replace(
         lane,
-        state=LaneState.READY,
+        state=after(TRANSITIONS, lane.state, event),
         owner=None,
         lease_until=None,
         ready_at=ready_at,
@@ -312,7 +298,7 @@ def acquire(lane: Lane, owner: str, now: datetime, ttl: timedelta) -> Acquired |
         return NotDue(due)
     taken = replace(
         lane,
-        state=LaneState.RUNNING,
+        state=after(TRANSITIONS, lane.state, LaneEvent.ACQUIRE),
         owner=owner,
         lease_until=now + ttl,
         fence=lane.fence + 1,
@@ -428,9 +414,12 @@ def release(lane: Lane, hold: Hold, now: datetime, work: Work) -> Requeued | Sle
         return Lost()
     lane = replace(lane, failures=0, retry_at=None)
     if lane.rerun_requested or isinstance(work, More):
-        requeued = _ready(replace(lane, woken_at=lane.woken_at or now, due_at=lane.due_at or now), now)
+        requeued = _ready(
+            replace(lane, woken_at=lane.woken_at or now, due_at=lane.due_at or now), LaneEvent.REQUEUE, now
+        )
         return Requeued(requeued, requeued.ready_at or now)
-    idle = replace(lane, state=LaneState.IDLE, owner=None, lease_until=None, woken_at=None, due_at=None, ready_at=None)
+    at_rest = after(TRANSITIONS, lane.state, LaneEvent.REST)
+    idle = replace(lane, state=at_rest, owner=None, lease_until=None, woken_at=None, due_at=None, ready_at=None)
     match work:
         case Later(at=at):
             at = _latest(at, lane.paused_until)

@@ -17,7 +17,8 @@ from firestore_outbox.firestore.queries import Find
 from firestore_outbox.firestore.values import Version, time_of
 from firestore_outbox.firestore.writes import DELETE, WriteOp, create, update
 from firestore_outbox.lane.ref import LaneRef, lane_ref
-from firestore_outbox.lane.state import Lane, LaneState, ThreadHold
+from firestore_outbox.lane.state import Lane, ThreadHold
+from firestore_outbox.lane.transitions import LaneState
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,20 +14,10 @@ from typing import assert_never
 
 from firestore_outbox.clock import Clock
 from firestore_outbox.lane.ref import LaneRef
-from firestore_outbox.lane.state import (
-    NO_DEBOUNCE,
-    Debounce,
-    Lane,
-    LaneState,
-    Marked,
-    Orphaned,
-    Queued,
-    Served,
-    wake,
-    wake_later,
-)
+from firestore_outbox.lane.state import NO_DEBOUNCE, Debounce, Lane, Marked, Orphaned, Queued, Served, wake, wake_later
 from firestore_outbox.lane.store import LaneStore
 from firestore_outbox.lane.tasks import Tasks
+from firestore_outbox.lane.transitions import LaneState
 
 LANE_TASK = "/tasks/lane"
 

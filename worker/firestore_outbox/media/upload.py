@@ -4,19 +4,7 @@ Who is authoritative: the provider about what its handle is worth; the document 
 claimed the document first, for as long as an upload of that size may take, and stops by itself a little before that
 time is over. Everybody else waits. A claim is never renewed: it is as long as the file needs.
 
-    state        the document has                      who may do what
-    free         nothing of the below                  anybody may claim it
-    uploading    a lease that has not ended            its owner uploads; the others wait
-    ready        a handle that is good for a while     anybody may send with it
-    waiting      `notBefore`, and a passing trouble    anybody may claim it, from then on
-    refused      `notBefore`, and a refusal for good   nobody asks again before then: 5 MB would hear the same
-
-    free         claim   -> uploading
-    uploading    done    -> ready
-    uploading    failed  -> waiting, refused, or free, by what the provider said
-    waiting, refused     -> free when `notBefore` has come
-    uploading            -> free when its lease has ended: its owner crashed
-    ready                -> free when the handle is about to expire, or was refused by the provider
+The states and events are a table (media/upload_states.py).
 
 A handle that replaced a refused one, and is refused itself soon after, is not replaced again for a while: the file is
 not what the provider wants, and each message would upload it once more.
@@ -31,6 +19,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
+from firestore_outbox.media.upload_states import UploadState
 from firestore_outbox.providers.outcome import (
     AuthFailed,
     DeliveryError,
@@ -178,6 +167,20 @@ def look(upload: Upload | None, *, provider: str, refused: str | None, now: date
             return Refused(Rejected(code=upload.error.code, detail=upload.error.message), upload.not_before)
         return Busy(upload.not_before)
     return Free()
+
+
+def state_of(upload: Upload | None, *, provider: str, refused: str | None, now: datetime) -> UploadState:
+    """The state that the document means at `now`, to a worker that knows the handle `refused` as worthless."""
+    match look(upload, provider=provider, refused=refused, now=now):
+        case Ready():
+            return UploadState.READY
+        case Refused():
+            return UploadState.REFUSED
+        case Free():
+            return UploadState.FREE
+        case Busy(until=until):
+            is_leased = upload is not None and upload.lease_until == until
+            return UploadState.UPLOADING if is_leased else UploadState.WAITING
 
 
 def _refused_twice(upload: Upload, now: datetime) -> Refused | None:

@@ -17,7 +17,8 @@ from firestore_outbox.media.store import UploadRef, UploadStore
 from firestore_outbox.messages.model import MediaPart, OutboxMessage, OutboxStatus, Part
 from firestore_outbox.messages.store import MessageStore
 from firestore_outbox.operations.audit.pages import pages
-from firestore_outbox.reminders.reminder import Reminder, ReminderStatus, parse_reminder
+from firestore_outbox.reminders.reminder import Reminder, parse_reminder
+from firestore_outbox.reminders.reminder_states import ReminderStatus
 
 PAGE = 300
 OPEN = (OutboxStatus.QUEUED, OutboxStatus.SENDING, OutboxStatus.UNCERTAIN)

@@ -25,8 +25,9 @@ from firestore_outbox.accounts.store import AccountStore
 from firestore_outbox.clock import Clock
 from firestore_outbox.errors import Unavailable
 from firestore_outbox.lane.ref import LaneRef, outbox_lane
-from firestore_outbox.lane.state import LaneState, due_time, overdue
+from firestore_outbox.lane.state import due_time, overdue
 from firestore_outbox.lane.store import LaneStore
+from firestore_outbox.lane.transitions import LaneState
 from firestore_outbox.lane.wake import Waker
 from firestore_outbox.messages.outbox_document import Stored
 from firestore_outbox.messages.store import MessageStore

@@ -13,7 +13,8 @@ from enum import StrEnum
 
 from firestore_outbox.accounts.account import Account, Closed, Hindrance, sending
 from firestore_outbox.lane.hold_room import HoldRoom
-from firestore_outbox.lane.state import Lane, LaneState
+from firestore_outbox.lane.state import Lane
+from firestore_outbox.lane.transitions import LaneState
 from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
 from firestore_outbox.sessions.why import SessionWait
 from firestore_outbox.shown_time import shown_time

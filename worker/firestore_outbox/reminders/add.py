@@ -24,7 +24,8 @@ from firestore_outbox.reminders.calendar import InvalidSchedule
 from firestore_outbox.reminders.check import NO_TIME_LEFT, Faulty, Judged, NewReminder, judge, next_fires
 from firestore_outbox.reminders.fire import SECOND_LOOK
 from firestore_outbox.reminders.forecast import Forecast, forecast
-from firestore_outbox.reminders.reminder import LATE, InvalidReminder, Reminder, ReminderStatus, parse_reminder
+from firestore_outbox.reminders.reminder import LATE, InvalidReminder, Reminder, parse_reminder
+from firestore_outbox.reminders.reminder_states import ReminderStatus
 from firestore_outbox.reminders.store import INCOMPLETE, RunStore, StoredReminder, forecast_fields
 
 A_CHUNK_TAKES = timedelta(seconds=1)

@@ -31,11 +31,12 @@ from firestore_outbox.reminders.due_times import due_at
 from firestore_outbox.reminders.fire import RandomId
 from firestore_outbox.reminders.reminder import parse_targets
 from firestore_outbox.reminders.run import (
+    TRANSITIONS,
     Command,
     Cursor,
     OnWindowEnd,
     Run,
-    RunStatus,
+    RunEvent,
     Target,
     Whose,
     request_id_of,
@@ -43,6 +44,7 @@ from firestore_outbox.reminders.run import (
 )
 from firestore_outbox.reminders.store import RunStore, StoredReminder, StoredRun, cursor_fields
 from firestore_outbox.sending.deadline import last_moment
+from firestore_outbox.transitions import after
 
 MOST = 300
 """Documents in one commit."""
@@ -125,7 +127,7 @@ class Expand:
             "startedAt": start,
         }
         if page.is_last:
-            fields["status"] = RunStatus.RUNNING.value
+            fields["status"] = after(TRANSITIONS, run.status, RunEvent.EXPANDED).value
         return await self.runs.write(stored, fields, documents)
 
     # --- where targets come from

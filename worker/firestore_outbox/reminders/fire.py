@@ -28,12 +28,13 @@ from firestore_outbox.reminders.reminder import (
     Over,
     PassOver,
     Reminder,
-    ReminderStatus,
     SleepUntil,
     due,
 )
+from firestore_outbox.reminders.reminder_states import TRANSITIONS, ReminderEvent, ReminderStatus
 from firestore_outbox.reminders.run import Run, run_id_of
 from firestore_outbox.reminders.store import RunStore, StoredReminder
+from firestore_outbox.transitions import after
 
 SECOND_LOOK = timedelta(seconds=30)
 
@@ -84,7 +85,8 @@ class ReminderHandler:
             case SleepUntil(at=at):
                 return Later(at)
             case Over():
-                await self.runs.set_reminder(stored, {"status": ReminderStatus.ENDED.value})
+                ended = after(TRANSITIONS, stored.reminder.status, ReminderEvent.RUN_OUT)
+                await self.runs.set_reminder(stored, {"status": ended.value})
                 return Nothing()
             case _:
                 assert_never(decision)

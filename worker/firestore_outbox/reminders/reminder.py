@@ -32,18 +32,13 @@ from pydantic import (
 from firestore_outbox.accounts.window import Window
 from firestore_outbox.messages.address import ADDRESS
 from firestore_outbox.messages.model import MAX_PARAMS, MAX_PARTS, Part, Parts
+from firestore_outbox.reminders.reminder_states import ReminderStatus
 from firestore_outbox.reminders.run import OnWindowEnd, Target
 
 LATE = timedelta(minutes=10)
 """A fire that is later than this was missed."""
 MAX_INLINE_TARGETS = 5_000
 """In the document itself, which Firestore limits to 1 MiB."""
-
-
-class ReminderStatus(StrEnum):
-    ACTIVE = "active"
-    PAUSED = "paused"
-    ENDED = "ended"
 
 
 class Missed(StrEnum):

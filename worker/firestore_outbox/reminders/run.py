@@ -1,15 +1,9 @@
 """A run: one firing of a reminder, whose targets are outbox documents.
 
     pending    made; not every target has its outbox document yet
-    running    all have; the account's lane sends them
-    paused     the documents are out of the lanes' sight
+    running    all targets have one; the account's lane sends them
+    paused     the account's lane does not see the documents
     success, partial, failed, cancelled      ended, with counts
-
-    pending  expanded -> running
-    pending, running, paused   cancel  -> cancelled
-    running  pause    -> paused
-    paused   resume   -> running
-    running, paused   close   -> success | partial | failed
 
 Who is authoritative: the outbox documents, about every target; the run document, about what was asked for. A command is
 a wish on the run document (`requested`); the holder of the run's lane carries it out and then moves the status. Each
@@ -29,6 +23,7 @@ from typing import Any
 
 from firestore_outbox.accounts.window import Window
 from firestore_outbox.messages.model import Part
+from firestore_outbox.transitions import after
 
 
 class RunStatus(StrEnum):
@@ -42,6 +37,36 @@ class RunStatus(StrEnum):
 
 
 ENDED = frozenset({RunStatus.SUCCESS, RunStatus.PARTIAL, RunStatus.FAILED, RunStatus.CANCELLED})
+
+
+class RunEvent(StrEnum):
+    EXPANDED = "expanded"
+    """Every target has its outbox document."""
+    PAUSED = "paused"
+    RESUMED = "resumed"
+    ALL_SENT = "all_sent"
+    SOME_SENT = "some_sent"
+    NONE_SENT = "none_sent"
+    CANCELLED = "cancelled"
+
+
+_S, _E = RunStatus, RunEvent
+
+TRANSITIONS: Mapping[tuple[RunStatus, RunEvent], RunStatus] = {
+    (_S.PENDING, _E.EXPANDED): _S.RUNNING,
+    (_S.PENDING, _E.CANCELLED): _S.CANCELLED,
+    (_S.RUNNING, _E.PAUSED): _S.PAUSED,
+    (_S.RUNNING, _E.ALL_SENT): _S.SUCCESS,
+    (_S.RUNNING, _E.SOME_SENT): _S.PARTIAL,
+    (_S.RUNNING, _E.NONE_SENT): _S.FAILED,
+    (_S.RUNNING, _E.CANCELLED): _S.CANCELLED,
+    (_S.PAUSED, _E.PAUSED): _S.PAUSED,  # a pause that followed a resume before the resume began
+    (_S.PAUSED, _E.RESUMED): _S.RUNNING,
+    (_S.PAUSED, _E.ALL_SENT): _S.SUCCESS,  # the window closed, or receipts settled the rest, while it was paused
+    (_S.PAUSED, _E.SOME_SENT): _S.PARTIAL,
+    (_S.PAUSED, _E.NONE_SENT): _S.FAILED,
+    (_S.PAUSED, _E.CANCELLED): _S.CANCELLED,
+}
 
 
 class Command(StrEnum):
@@ -109,7 +134,7 @@ class Run:
     """The run whose failed targets these are."""
 
     status: RunStatus = RunStatus.PENDING
-    """Moves as the table above says."""
+    """Moves as TRANSITIONS says."""
     requested: Command | None = None
     """Set by a person, cleared when it is carried out."""
     window_end_at: datetime
@@ -199,12 +224,16 @@ def accepts(run: Run, command: Command) -> str | None:
 
 
 def verdict(run: Run, counts: Counts) -> RunStatus:
-    """How a run with nothing left open has ended."""
+    """The status of a run with nothing left open."""
+    return after(TRANSITIONS, run.status, _ending(run, counts))
+
+
+def _ending(run: Run, counts: Counts) -> RunEvent:
     if run.requested is Command.CANCEL:
-        return RunStatus.CANCELLED
+        return RunEvent.CANCELLED
     if not counts.sent:
-        return RunStatus.FAILED
-    return RunStatus.SUCCESS if counts.sent == counts.total else RunStatus.PARTIAL
+        return RunEvent.NONE_SENT
+    return RunEvent.ALL_SENT if counts.sent == counts.total else RunEvent.SOME_SENT
 
 
 def error_summary(run: Run, counts: Counts, *, most_often: str | None) -> str | None:

@@ -15,10 +15,11 @@ from firestore_outbox.lane.state import Later, More, Nothing, Work
 from firestore_outbox.lane.wake import Waker
 from firestore_outbox.reminders import run as steps
 from firestore_outbox.reminders.expand import Expand
-from firestore_outbox.reminders.run import Run, RunStatus, next_step
+from firestore_outbox.reminders.run import TRANSITIONS, Run, RunEvent, RunStatus, next_step
 from firestore_outbox.reminders.store import RunStore, StoredRun, forecast_fields
 from firestore_outbox.reminders.summary import Summary
 from firestore_outbox.reminders.withdraw import Clear
+from firestore_outbox.transitions import after
 
 SOON = timedelta(seconds=5)
 """Until the next look while something of a run that is to end, or to pause, is still in flight."""
@@ -71,11 +72,11 @@ class RunHandler:
                         return Later(now + SOON)  # what is in flight, or in doubt, may come back to the queue
                     if not await self.summary.is_open(run):
                         return Nothing() if await self.summary.end(stored) else None
-                    await self.runs.write(stored, {"status": RunStatus.PAUSED.value, "requested": DELETE})
+                    await self.runs.write(stored, {"status": _after(run, RunEvent.PAUSED), "requested": DELETE})
             case steps.UnparkRest():
                 if run.status is RunStatus.PAUSED:
                     # First of all: what comes back may be sent at once, and nothing of a paused run ever is.
-                    await self.runs.write(stored, {"status": RunStatus.RUNNING.value})
+                    await self.runs.write(stored, {"status": _after(run, RunEvent.RESUMED)})
                 elif await self.clear.bring_back(run, may_go_on, holder.database_time):
                     await self.waker.wake(outbox_lane(run.account_id))
                     await self.runs.write(stored, {"requested": DELETE})
@@ -107,6 +108,10 @@ class RunHandler:
         if _shown_forecast(stored) != (forecast.warning is None):
             await self.runs.write(stored, {"forecast": forecast_fields(forecast, now)})
         return Later(_next_look(run, forecast.ends_at, now))
+
+
+def _after(run: Run, event: RunEvent) -> str:
+    return after(TRANSITIONS, run.status, event).value
 
 
 def _next_look(run: Run, ends_at: datetime | None, now: datetime) -> datetime:

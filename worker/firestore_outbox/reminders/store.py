@@ -18,8 +18,10 @@ from firestore_outbox.firestore.values import Version
 from firestore_outbox.firestore.writes import DELETE, SERVER_TIME, WriteOp, create, update
 from firestore_outbox.messages.model import Part
 from firestore_outbox.reminders.forecast import Forecast
-from firestore_outbox.reminders.reminder import InvalidReminder, Reminder, ReminderStatus, parse_reminder
+from firestore_outbox.reminders.reminder import InvalidReminder, Reminder, parse_reminder
+from firestore_outbox.reminders.reminder_states import TRANSITIONS, ReminderEvent, ReminderStatus
 from firestore_outbox.reminders.run import Command, Counts, Cursor, OnWindowEnd, Run, RunStatus
+from firestore_outbox.transitions import after
 
 INCOMPLETE = "incomplete"
 """On a reminder whose targets are still being written."""
@@ -84,7 +86,8 @@ class RunStore:
         for number, chunk in enumerate(chunks):
             path = f"{paths.targets(reminder_id)}/{number:06}"
             await self._gateway.commit([WriteOp(path, {"targets": [dict(one) for one in chunk]}, masked=False)])
-        active = {"status": ReminderStatus.ACTIVE.value, INCOMPLETE: DELETE}
+        status = after(TRANSITIONS, ReminderStatus.PAUSED, ReminderEvent.COMPLETE)
+        active = {"status": status.value, INCOMPLETE: DELETE}
         result = await self._gateway.commit([update(paths.reminder(reminder_id), active, version=version)])
         return not isinstance(result, Conflict)
 

@@ -22,8 +22,9 @@ from firestore_outbox.errors import OutboxError, Unavailable
 from firestore_outbox.firestore.streams import query_channel
 from firestore_outbox.lane.engine import Failed, NotHeld
 from firestore_outbox.lane.ref import LaneRef
-from firestore_outbox.lane.state import LaneState, overdue
+from firestore_outbox.lane.state import overdue
 from firestore_outbox.lane.tasks import CloudTasks
+from firestore_outbox.lane.transitions import LaneState
 from firestore_outbox.providers.credentials import credentials_from
 from firestore_outbox.providers.interakt.adapter import DEFAULT_URL as INTERAKT_URL
 from firestore_outbox.providers.parts import PartJitter

@@ -18,7 +18,7 @@ from firestore_outbox.local.simulation.world import Machine, World
 from firestore_outbox.local.simulators.core import Account
 from firestore_outbox.local.simulators.faults import NO_FAULTS, Faults
 from firestore_outbox.messages.enqueue import NewMessage, batch
-from firestore_outbox.reminders.reminder import ReminderStatus
+from firestore_outbox.reminders.reminder_states import ReminderStatus
 from firestore_outbox.reminders.run import ENDED, Command
 
 SWEEP_SECONDS = 60.0

@@ -10,8 +10,9 @@ from firestore_outbox.accounts.store import AccountStore
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.gateway import Gateway
 from firestore_outbox.lane.ref import LaneRef
-from firestore_outbox.lane.state import Lane, LaneState, due_time
+from firestore_outbox.lane.state import Lane, due_time
 from firestore_outbox.lane.store import LaneStore
+from firestore_outbox.lane.transitions import LaneState
 from firestore_outbox.messages.model import OutboxMessage
 from firestore_outbox.messages.validation import parse_message
 from firestore_outbox.operations.audit.documents import LATE, Documents

@@ -11,8 +11,9 @@ from firestore_outbox.accounts.store import AccountStore
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.gateway import Gateway, Snapshot
 from firestore_outbox.lane.ref import LaneRef, outbox_lane
-from firestore_outbox.lane.state import Lane, LaneState
+from firestore_outbox.lane.state import Lane
 from firestore_outbox.lane.store import LaneStore
+from firestore_outbox.lane.transitions import LaneState
 from firestore_outbox.messages.model import ENDED, SHOWN_AS, MessageStatus, OutboxMessage, OutboxStatus
 from firestore_outbox.messages.validation import InvalidMessage, parse_message
 from firestore_outbox.operations.audit.finding import Finding
