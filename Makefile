@@ -105,6 +105,12 @@ types: $(NODE_READY) ## client/*.d.ts from the types in client/*.js
 	rm -f client/*.d.ts
 	node node_modules/typescript/bin/tsc -p client/tsconfig.json
 
+trace: $(READY) ## send one message through the real stack, and list every file of the product in which a function ran
+	$(BIN)/python -m tests.system.trace
+
+coverage: $(READY) $(NODE_READY) ## run the fast tier under coverage, and print what share of the lines of both packages ran
+	$(PYTEST) --tier=fast --cov=firestore_outbox --cov=firestore_emulator --cov-report=term:skip-covered
+
 states: $(READY) ## docs/states.md, from the tables of transitions in the code
 	$(BIN)/python -m tests.architecture.states
 
@@ -117,7 +123,7 @@ lock: $(READY) ## pin the newest versions allowed by both pyproject.toml: for de
 	$(BIN)/pip-compile $(PIN) --upgrade --output-file constraints.txt worker/pyproject.toml emulator/pyproject.toml requirements-dev.in
 	$(BIN)/pip-compile $(PIN) --constraint constraints.txt --output-file requirements.txt worker/pyproject.toml
 
-.PHONY: help install demo dev check test test-slow sim differential serializable crash flood mutations rules-mutants bench bench-growth bench-emulator figures bench-latency bench-fanout chaos overload soak types states screenshot lock
+.PHONY: help install demo dev check test test-slow sim differential serializable crash flood mutations rules-mutants bench bench-growth bench-emulator figures bench-latency bench-fanout chaos overload soak types trace coverage states screenshot lock
 
 differential-rules: $(READY) ## 20,000 random decisions of security rules on our emulator and on Google's, all compared (minutes)
 	OUTBOX_RULES_DECISIONS=20000 $(BIN)/pytest -q tests/rules/test_differential_rules.py
