@@ -40,7 +40,11 @@ async def traced_files() -> list[str]:
                 for pid in processes:
                     os.kill(pid, signal.SIGUSR2)
             found = await _written(Path(directory), processes)
-    ours = (Path(file).resolve() for file in found)
+    return _of_the_product(found)
+
+
+def _of_the_product(files: set[str]) -> list[str]:
+    ours = (Path(file).resolve() for file in files)
     paths = {file.relative_to(PRODUCT).as_posix() for file in ours if file.is_relative_to(PRODUCT)}
     return sorted(path for path in paths if not path.startswith(NOT_THE_PRODUCT))
 
@@ -77,12 +81,12 @@ async def _sent(client: firestore.AsyncClient) -> None:
     )
     await batch.commit()
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while (await sent.message.get()).get("status") != "read":
+        while (await sent.message.get()).get("status") != "read":  # noqa: ASYNC110 - the asynchronous client cannot listen
             await asyncio.sleep(0.05)
 
 
 async def _written(directory: Path, processes: list[int]) -> set[str]:
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while not all((directory / str(pid)).exists() for pid in processes):
+        while not all((directory / str(pid)).exists() for pid in processes):  # noqa: ASYNC110 - files of other processes
             await asyncio.sleep(0.05)
     return {line for pid in processes for line in (directory / str(pid)).read_text().splitlines()}
