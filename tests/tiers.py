@@ -37,6 +37,7 @@ ROWS: Mapping[str, Tier] = {
     "cli/test_dev.py": Tier.SLOW,
     "cli/test_reminders.py": Tier.SLOW,
     "client": Tier.FAST,
+    "client/test_package.py": Tier.SLOW,
     "client[official]": Tier.SLOW,
     "conformance": Tier.FAST,
     "conformance/test_differential.py": Tier.SLOW,
