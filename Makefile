@@ -114,6 +114,10 @@ coverage: $(READY) $(NODE_READY) ## run the fast tier under coverage, and print 
 states: $(READY) ## docs/states.md, from the tables of transitions in the code
 	$(BIN)/python -m tests.architecture.states
 
+api: $(READY) ## docs/api.md, from the signatures and docstrings of the public API
+	$(BIN)/python -m tests.docs.api
+.PHONY: api
+
 screenshot: $(READY) $(NODE_READY) ## docs/chat.png, of the chat page in Chromium
 	$(BIN)/python -m tests.system.browser.screenshot
 

@@ -43,6 +43,7 @@ ROWS: Mapping[str, Tier] = {
     "conformance/test_differential.py": Tier.SLOW,
     "conformance[official]": Tier.SLOW,
     "deploy": Tier.FAST,
+    "docs": Tier.FAST,
     "emulator": Tier.FAST,
     "emulator/firestore/test_durability.py": Tier.SLOW,
     "emulator/firestore/test_serializable.py": Tier.SLOW,

@@ -1,0 +1,245 @@
+"""Every example in Python and JavaScript is run as it is printed, against the emulator, and does what its document says."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from firestore_emulator.pytest_plugin import serving
+from tests.client.node import require_node
+from tests.docs.snippets import ROOT, Snippet, snippet, snippets
+from tests.patience import PATIENCE_SECONDS
+
+ELSEWHERE = {
+    "docs/emulator.md": "tests/emulator/test_emulator_document.py",
+    "docs/providers.md": "tests/providers/signed_webhook/test_documents.py",
+}
+"""Documents whose examples another test runs."""
+
+ROOT_JS = snippet("README.md", "js", "onclick")
+ROOT_PYTHON = snippet("README.md", "python", "send_message")
+CLIENT_JS = snippet("client/README.md", "js", "sendMessage")
+WORKER_SEND = snippet("worker/README.md", "python", "send_message")
+WORKER_WATCH = snippet("worker/README.md", "python", "watch_message")
+WORKER_APP = snippet("worker/README.md", "python", "create_app")
+EMULATOR_USE = snippet("emulator/README.md", "python", "db.collection")
+EMULATOR_PYTEST = snippet("emulator/README.md", "python", "firestore_client")
+ADAPTER = snippet("docs/architecture.md", "python", "class Acme")
+
+
+def test_every_example_is_run() -> None:
+    run_here = {one for one in globals().values() if isinstance(one, Snippet)}
+    assert [str(one) for one in snippets() if one not in run_here and one.document not in ELSEWHERE] == []
+    assert [test for test in ELSEWHERE.values() if not (ROOT / test).is_file()] == []
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[str]:
+    with serving() as host:
+        yield host
+
+
+def said_by(command: list[str], cwd: Path, **environment: str) -> str:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "OUTBOX_"))}
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=kept | environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def python(example: Snippet, then: str, folder: Path, **environment: str) -> str:
+    """The output of a program that imports the example and goes on from there."""
+    (folder / "example.py").write_text(example.code, encoding="utf-8")
+    (folder / "program.py").write_text(f"from example import *\n{then}", encoding="utf-8")
+    return said_by([sys.executable, "program.py"], folder, **environment)
+
+
+# --- sending from Python
+
+ORDER = """
+from google.cloud import firestore
+from firestore_outbox import new_request_id
+
+db = firestore.Client(project="PROJECT")
+order, request_id = db.document("orders/7"), new_request_id()
+order.set({"confirmed": False, "confirmationId": request_id, "phone": "+491511234567"})
+"""
+STORED = """
+print(order.get().get("confirmed"), db.document(f"outbox/{request_id}").get().get("status"))
+print(len(db.collection("outbox").get()))
+"""
+
+
+def test_the_readmes_backend_confirms_an_order_and_queues_its_message(host: str, tmp_path: Path) -> None:
+    then = ORDER.replace("PROJECT", "readme-backend") + "confirm(db, order, request_id)" + STORED
+    assert python(ROOT_PYTHON, then, tmp_path, FIRESTORE_EMULATOR_HOST=host) == "True queued\n1\n"
+
+
+def test_the_workers_example_can_be_repeated_and_queues_one_message(host: str, tmp_path: Path) -> None:
+    then = ORDER.replace("PROJECT", "worker-backend") + "confirm(db, order.get())\nconfirm(db, order.get())" + STORED
+    assert python(WORKER_SEND, then, tmp_path, FIRESTORE_EMULATOR_HOST=host) == "True queued\n1\n"
+
+
+WATCH = """
+import threading
+from google.cloud import firestore
+from firestore_outbox import new_request_id, send_message
+
+db = firestore.Client(project="worker-watch")
+batch, request_id = db.batch(), new_request_id()
+send_message(batch, db, request_id=request_id, account_id="shop", to="+491511234567", text="Hello", uid="backend")
+batch.commit()
+import example
+seen, show = threading.Event(), example.show
+def show_and_tell(message):
+    show(message)
+    seen.set()
+example.show = show_and_tell
+stop = follow(db, request_id)
+assert seen.wait(SECONDS)
+stop()
+"""
+
+
+def test_the_workers_example_prints_the_status_of_a_message(host: str, tmp_path: Path) -> None:
+    then = WATCH.replace("SECONDS", str(PATIENCE_SECONDS))
+    assert python(WORKER_WATCH, then, tmp_path, FIRESTORE_EMULATOR_HOST=host) == "queued\n"
+
+
+SERVED = """
+import asyncio
+import httpx
+
+async def main():
+    async with app.router.lifespan_context(app):
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://worker") as client:
+            print((await client.get("/healthz")).text)
+
+asyncio.run(main())
+"""
+
+
+def test_the_workers_application_starts_and_answers(host: str, tmp_path: Path) -> None:
+    local = {"FIRESTORE_EMULATOR_HOST": host, "OUTBOX_TASKS_EMULATOR_HOST": "127.0.0.1:1", "OUTBOX_CREDENTIALS": "{}"}
+    assert python(WORKER_APP, SERVED, tmp_path, **local) == "ok\n"
+
+
+# --- the emulator
+
+
+def test_the_emulators_example_reads_what_it_wrote(host: str, tmp_path: Path) -> None:
+    assert python(EMULATOR_USE, "", tmp_path, FIRESTORE_EMULATOR_HOST=host) == "['hello']\n"
+
+
+def test_the_emulators_example_for_pytest_passes(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
+    (tmp_path / "test_words.py").write_text(EMULATOR_PYTEST.code, encoding="utf-8")
+    assert "1 passed" in said_by([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], tmp_path)
+
+
+# --- an adapter of somebody's own, as an installed package
+
+ENTRY_POINTS = """\
+[firestore_outbox.providers]
+acme = acme_outbox:provider
+"""
+METADATA = """\
+Metadata-Version: 2.1
+Name: acme-outbox
+Version: 1.0
+"""
+SENDS_BY_ACME = """
+import asyncio, hashlib, hmac, json
+from datetime import UTC, datetime, timedelta
+import httpx
+from firestore_outbox import OutboxMessage, TextPart
+from firestore_outbox.providers.credentials import FixedCredentials
+from firestore_outbox.providers.registry import ProviderSettings, providers
+
+def acme(request):
+    assert request.headers["authorization"] == "Bearer key"
+    text = json.loads(request.content)["text"]
+    return httpx.Response(int(text), json={"id": "acme-1"})
+
+async def main():
+    known = providers(ProviderSettings(), transport=httpx.MockTransport(acme),
+                      credentials=FixedCredentials({"shop": {"apiKey": "key", "webhookSecret": "secret"}}))
+    assert "acme" in known.names
+    for status in (200, 429, 401, 400, 500):
+        one = OutboxMessage(request_id="request-1", account_id="shop", thread_id="shop__a", to="a",
+                            parts=(TextPart(type="text", text=str(status)),), created_at=datetime.now(UTC), next_attempt_at=None)
+        print(type(await known.send("acme", one, limit=timedelta(seconds=20))).__name__)
+    signed = {"acme-signature": hmac.new(b"secret", b"{}", hashlib.sha256).hexdigest()}
+    for headers in (signed, {}):
+        print(type(await known.receive("acme", "shop", headers, b"{}", now=datetime.now(UTC))).__name__)
+
+asyncio.run(main())
+"""
+
+
+def test_an_installed_adapter_is_found_and_its_answers_become_outcomes(tmp_path: Path) -> None:
+    information = tmp_path / "acme_outbox-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text(METADATA)
+    (information / "entry_points.txt").write_text(ENTRY_POINTS)
+    in_pyproject = ENTRY_POINTS.splitlines()[1].replace("acme_outbox:provider", '"acme_outbox:provider"')
+    assert in_pyproject in (ROOT / ADAPTER.document).read_text(encoding="utf-8")
+    (tmp_path / "acme_outbox.py").write_text(ADAPTER.code, encoding="utf-8")
+    (tmp_path / "program.py").write_text(SENDS_BY_ACME, encoding="utf-8")
+    said = said_by([sys.executable, "program.py"], tmp_path, PYTHONPATH=str(tmp_path))
+    assert said.split() == ["Sent", "Throttled", "AuthFailed", "Rejected", "Unknown", "Received", "Refused"]
+
+
+# --- JavaScript
+
+BROWSER = """
+import { initializeApp } from 'firebase/app';
+import { connectFirestoreEmulator, getFirestore } from 'firebase/firestore';
+
+const db = getFirestore(initializeApp({ projectId: PROJECT }));
+connectFirestoreEmulator(db, HOST, PORT);
+const statuses = new Map();
+Object.assign(globalThis, {
+  db, accountId: 'shop', to: '+491511234567', uid: 'u1', send: {}, input: { value: 'Hello' }, statuses,
+  showError: (error) => { console.log(error); process.exit(1); },
+  showStatus: (id, status) => statuses.set(id, status),
+});
+"""
+SHOWN = """
+import './browser.mjs';
+await import('./example.mjs');
+if (send.onclick) { send.onclick(); send.onclick(); }        // a double click
+while (statuses.size === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+console.log([...statuses.values()].join());
+process.exit(0);
+"""
+
+
+@pytest.mark.parametrize("example", [ROOT_JS, CLIENT_JS], ids=lambda example: example.document)
+def test_a_web_apps_example_sends_once_and_shows_the_status(example: Snippet, host: str, tmp_path: Path) -> None:
+    node = require_node()
+    modules = tmp_path / "node_modules"
+    modules.mkdir()
+    (modules / "firestore-outbox").symlink_to(ROOT / "client")
+    (modules / "firebase").symlink_to(ROOT / "node_modules/firebase")
+    name, _, port = host.partition(":")
+    browser = BROWSER.replace("PROJECT", json.dumps(f"web-{example.document.replace('/', '-').lower()}"))
+    (tmp_path / "browser.mjs").write_text(browser.replace("HOST, PORT", f"{json.dumps(name)}, {port}"))
+    (tmp_path / "example.mjs").write_text(example.code, encoding="utf-8")
+    (tmp_path / "program.mjs").write_text(SHOWN)
+    assert said_by([node, "program.mjs"], tmp_path) == "queued\n"
