@@ -20,8 +20,8 @@ WIDTH = 100
 INTRODUCTION = """\
 # API
 
-`from firestore_outbox import …`: these names are public and follow semantic versioning. Every other module is private and may
-change in any release. `make api` writes this page from the code.
+`from firestore_outbox import …`: these names are public and follow semantic versioning. Every other module is private
+and may change in any release. `make api` writes this page from the code.
 """
 
 

@@ -1,4 +1,4 @@
-"""Every example in Python and JavaScript is run as it is printed, against the emulator, and does what its document says."""
+"""Every example in Python and JavaScript is run as it is printed, and does what its document says."""
 
 from __future__ import annotations
 
@@ -182,7 +182,8 @@ async def main():
     assert "acme" in known.names
     for status in (200, 429, 401, 400, 500):
         one = OutboxMessage(request_id="request-1", account_id="shop", thread_id="shop__a", to="a",
-                            parts=(TextPart(type="text", text=str(status)),), created_at=datetime.now(UTC), next_attempt_at=None)
+                            parts=(TextPart(type="text", text=str(status)),), created_at=datetime.now(UTC),
+                            next_attempt_at=None)
         print(type(await known.send("acme", one, limit=timedelta(seconds=20))).__name__)
     signed = {"acme-signature": hmac.new(b"secret", b"{}", hashlib.sha256).hexdigest()}
     for headers in (signed, {}):
