@@ -110,7 +110,7 @@ def test_a_person_is_asked_for_what_is_needed_and_the_account_sends(accounts: Ac
     answers = ["a__b", account_id, "carrier-pigeon", "simulated", "Europe/Berlin", "0", *HIDDEN, "user-1"]
     said = accounts("add", typed="\n".join(answers) + "\n")
     assert said.code == 0, said
-    assert "That is no account id" in said.err
+    assert "Not a valid account id" in said.err
     assert "There is no provider 'carrier-pigeon'" in said.err
     assert "token: the simulator's token" in said.err
     lines = [line for line in said.out.splitlines() if line[:1].strip()]  # the others are what was typed
@@ -208,7 +208,7 @@ def test_an_account_that_exists_is_changed_only_when_that_is_meant(accounts: Acc
     accounts.add(account_id)
     said = accounts.add(account_id, "--per-minute", "3")
     assert (said.code, said.out) == (1, "")
-    assert f"there is an account {account_id} already; --replace changes it" in said.err
+    assert f"the account {account_id} exists already; --replace changes it" in said.err
     accounts.stack("pause", account_id)
     said = accounts.add(account_id, "--per-minute", "3", "--replace", "--json")
     assert (said.code, said.json["status"]) == (0, "paused")
@@ -223,12 +223,12 @@ def test_an_account_that_exists_is_changed_only_when_that_is_meant(accounts: Acc
     [
         (("x__y", "--provider", "simulated"), SECRETS, "never two '_' in a row"),
         (("acc-1", "--provider", "pigeon"), SECRETS, "it must be one of interakt, signed_webhook, simulated"),
-        (("acc-1",), SECRETS, "it is needed, because --secrets asks no questions"),
+        (("acc-1",), SECRETS, "required, because --secrets turns questions off"),
         (("acc-1", "--provider", "simulated", "--timezone", "Mars/North"), SECRETS, "timezone: "),
         (("acc-1", "--provider", "simulated", "--owner", "a/b"), SECRETS, "a uid has"),
-        (("acc-1", "--provider", "simulated"), "t0ken-of-mine", "it is not JSON"),
-        (("acc-1", "--provider", "simulated"), '["t0ken-of-mine"]', "a JSON object of printable ASCII texts"),
-        (("acc-1", "--provider", "simulated"), '{"token": "t0ken-of-mine\\n"}', "printable ASCII texts"),
+        (("acc-1", "--provider", "simulated"), "t0ken-of-mine", "the content is not JSON"),
+        (("acc-1", "--provider", "simulated"), '["t0ken-of-mine"]', "a JSON object of printable ASCII strings"),
+        (("acc-1", "--provider", "simulated"), '{"token": "t0ken-of-mine\\n"}', "printable ASCII strings"),
         (("acc-1", "--provider", "simulated"), '{"token": "t0ken-of-mine"}', "it lacks webhookSecret"),
         (("acc-1", "--provider", "simulated"), '{"tocken": "x"}', "it has tocken; this provider knows token"),
     ],
@@ -245,7 +245,7 @@ def test_a_mistake_is_told_before_anything_is_stored(
 def test_a_file_of_secrets_that_is_not_there_is_a_mistake_too(accounts: Accounts) -> None:
     said = accounts("add", "acc-1", "--provider", "simulated", "--secrets", "/no/such/file")
     assert said.code == 2
-    assert "it cannot be read (FileNotFoundError)" in said.err
+    assert "the file cannot be read (FileNotFoundError)" in said.err
 
 
 def test_somebody_who_walks_away_has_stored_nothing(accounts: Accounts, file: Path) -> None:

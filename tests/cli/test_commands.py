@@ -41,7 +41,7 @@ def test_send_with_the_same_id_is_one_message(stack: Stack) -> None:
     )
     assert stack(*sending).out == f"id-{account_id}  queued\n"
     stack.becomes(f"id-{account_id}", "sent")
-    assert stack(*sending).out == f"id-{account_id}  sent  (it was there)\n"
+    assert stack(*sending).out == f"id-{account_id}  sent  (it existed already)\n"
     assert stack(*sending, "--json").json == {"requestId": f"id-{account_id}", "status": "sent", "isNew": False}
     assert stack.calls(account_id) == [f"id-{account_id}"]
 
@@ -68,7 +68,7 @@ def test_send_with_the_id_of_another_message_fails(stack: Stack) -> None:
 def test_send_refuses_what_the_worker_would_refuse(stack: Stack, options: list[str], reason: str) -> None:
     said = stack("send", *options)
     assert (said.code, said.out) == (1, "")
-    assert said.err.startswith("outbox: it was not accepted: ")
+    assert said.err.startswith("outbox: the message was refused: ")
     assert reason in said.err
 
 

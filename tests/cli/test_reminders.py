@@ -172,7 +172,7 @@ def test_the_same_id_twice_is_one_reminder_and_another_under_it_fails(stack: Sta
     named = (*LATER, "--id", f"rem-{account_id}")
     assert added(stack, account_id, *named)["isNew"] is True
     assert added(stack, account_id, *named)["isNew"] is False
-    assert "(it was there)" in add(stack, account_id, *named).out
+    assert "(it existed already)" in add(stack, account_id, *named).out
     other = add(stack, account_id, *named, to=("2@g.us",))
     assert (other.code, other.out) == (1, "")
     assert f"another reminder has the id rem-{account_id}" in other.err
@@ -216,7 +216,7 @@ def test_parts_and_a_rule_are_taken_as_they_are(stack: Stack) -> None:
 def test_add_refuses_what_the_worker_would_refuse(stack: Stack, options: list[str], reason: str) -> None:
     said = add(stack, stack.account(), *options)
     assert (said.code, said.out) == (1, "")
-    assert said.err.startswith("outbox: it was not accepted: ")
+    assert said.err.startswith("outbox: the reminder was refused: ")
     assert reason in said.err
 
 
@@ -241,15 +241,15 @@ BASE = ["reminders", "add", "--account", "a", "--text", "x"]
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([*BASE, "--at", "now"], "say to whom"),
-        ([*BASE, "--at", "now", "--to", "1", "--targets", "-"], "say to whom"),
+        ([*BASE, "--at", "now"], "give the recipients either with --to"),
+        ([*BASE, "--at", "now", "--to", "1", "--targets", "-"], "give the recipients either with --to"),
         ([*BASE, "--at", "now", "--targets", "/no/such/file"], "cannot be read"),
-        ([*BASE, "--to", "1"], "say when"),
-        ([*BASE, "--to", "1", "--at", "now", "--cron", "* * * * *"], "say when"),
+        ([*BASE, "--to", "1"], "give the schedule with exactly one of"),
+        ([*BASE, "--to", "1", "--at", "now", "--cron", "* * * * *"], "give the schedule with exactly one of"),
         ([*BASE, "--to", "1", "--rrule", "FREQ=DAILY"], "belong together"),
         ([*BASE, "--to", "1", "--at", "now", "--start", "now"], "belong together"),
-        ([*BASE, "--to", "1", "--at", "now", "--parts", "[]"], "say what to send"),
-        ([*BASE[:-2], "--to", "1", "--at", "now"], "say what to send"),
+        ([*BASE, "--to", "1", "--at", "now", "--parts", "[]"], "give the content either with --text"),
+        ([*BASE[:-2], "--to", "1", "--at", "now"], "give the content either with --text"),
         ([*BASE[:-2], "--to", "1", "--at", "now", "--parts", "{"], "not JSON"),
         ([*BASE[:-2], "--to", "1", "--at", "now", "--parts", "{}"], "must be a list"),
         ([*BASE, "--to", "1", "--at", "now", "--window", "early"], "two hours"),
@@ -360,7 +360,7 @@ def test_a_run_is_paused_resumed_and_cancelled_while_it_is_followed(stack: Stack
     with process("runs", "show", run_id, "--follow", env=stack.environment) as following:
         assert following.stdout is not None
         assert following.stdout.readline().startswith("running  1 of 5 done: 1 sent  ends ")
-        assert stack("runs", "pause", run_id).out == f"{run_id}  pause asked for\n"
+        assert stack("runs", "pause", run_id).out == f"{run_id}  pause requested\n"
         while not following.stdout.readline().startswith("paused  "):
             pass
         assert stack("runs", "resume", run_id, "--json").json == {"runId": run_id, "requested": "resume"}

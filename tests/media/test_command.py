@@ -73,7 +73,7 @@ def test_a_bucket_that_cannot_be_reached_is_said_in_a_sentence(picture: Path, mo
         (
             bytes(200_000),
             {"OUTBOX_MEDIA_DIR": "x", "OUTBOX_MEDIA_MAX_MB": "0.1"},
-            "has 0.2 MB; at most 0.1 MB are sent",
+            "has 0.2 MB; the limit is 0.1 MB (OUTBOX_MEDIA_MAX_MB)",
         ),
         (b"meow", {"OUTBOX_MEDIA_DIR": "x", "OUTBOX_MEDIA_BUCKET": "y"}, "set one of them"),
         (b"meow", {"OUTBOX_MEDIA_DIR": "/dev/null/x"}, "/dev/null/x cannot be used"),

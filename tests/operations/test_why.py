@@ -75,7 +75,7 @@ CROWD = {f"acme__+4915100{n:06}": ThreadHold(until=at(70 + n), request_id=f"requ
             asked(lane=Lane(paused_until=at(30))),
             Cause.THROTTLED,
             at(30),
-            "The account's sending rests until 2026-03-02 09:00:30 UTC."
+            "The account does not send until 2026-03-02 09:00:30 UTC."
             " The earliest it can go is 2026-03-02 09:00:30 UTC.",
         ),
         (
@@ -164,7 +164,7 @@ CROWD = {f"acme__+4915100{n:06}": ThreadHold(until=at(70 + n), request_id=f"requ
             asked(message(status=OutboxStatus.UNCERTAIN, next_attempt_at=None, last_error=UNKNOWN)),
             Cause.NEEDS_A_PERSON,
             None,
-            "It may have been sent: no answer. A person must decide.",
+            "It may have been sent: no answer. An operator must decide.",
         ),
         (
             asked(message(status=OutboxStatus.FAILED, last_error=DOWN)),

@@ -337,10 +337,10 @@ def test_why_says_how_many_accounts_are_before_it_for_a_place() -> None:
             await world.send(f"request-{number}", f"account-{number}")
             await asyncio.sleep(1)
         assert await explained(world, "request-1") == (
-            "The account's session is next for a place; all places are in use."
+            "The account's session is next for a slot; all slots are in use."
         )
         assert await explained(world, "request-2") == (
-            "All places for sessions are in use, and 1 account is before this one."
+            "All slots for sessions are in use, and 1 account is before this one."
         )
 
     simulate(story, hot_sessions=1)

@@ -64,29 +64,29 @@ class New:
 
 def add(
     account: Annotated[
-        str | None, typer.Argument(metavar="ACCOUNT", help="The accountId; asked for if missing.")
+        str | None, typer.Argument(metavar="ACCOUNT", help="The accountId. The command asks if it is missing.")
     ] = None,
-    provider: Annotated[str | None, typer.Option(help="Which provider; asked for if missing.")] = None,
+    provider: Annotated[str | None, typer.Option(help="The provider. The command asks if it is missing.")] = None,
     timezone: Annotated[str | None, typer.Option(help="Such as Europe/Berlin.")] = None,
-    per_minute: Annotated[float | None, typer.Option(min=0, help="Messages a minute; 0 is no pace.")] = None,
-    burst: Annotated[int, typer.Option(min=1, help="How many may go at once.")] = 1,
+    per_minute: Annotated[float | None, typer.Option(min=0, help="Messages a minute; 0 means no limit.")] = None,
+    burst: Annotated[int, typer.Option(min=1, help="Messages that may go at once.")] = 1,
     owner: Annotated[str | None, typer.Option(help="The uid of the user who owns it.")] = None,
     secrets: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="A JSON object of the credentials, or - to read it here. Asks no questions."),
+        typer.Option(metavar="FILE", help="A JSON file of credentials, or - for standard input. Turns questions off."),
     ] = None,
-    no_check: Annotated[bool, typer.Option("--no-check", help="Do not try the credentials.")] = False,
+    no_check: Annotated[bool, typer.Option("--no-check", help="Do not test the credentials.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Change an account that exists.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Add an account: asks what it needs, tries the credentials with a harmless call, and stores both."""
+    """Add an account: ask for what is missing, test the credentials without sending, and store both."""
     answers = Answers(asks=secrets is None)
 
     async def work(system: System) -> dict[str, Any]:
         account_id = answers.account_id(account)
         existing = await system.gateway.get(paths.account(account_id))
         if existing is not None and not replace:
-            fail(f"there is an account {account_id} already; --replace changes it")
+            fail(f"the account {account_id} exists already; --replace changes it")
         name = answers.provider(provider, system.providers.names)
         fields = {
             "provider": name,
@@ -153,7 +153,7 @@ async def _write(system: System, new: New, existing: Snapshot | None) -> None:
     if new.owner:
         writes.append(upsert(f"{path}/members/{new.owner}", {"role": "owner"}))
     if isinstance(await system.gateway.commit(writes), Conflict):
-        fail(f"somebody else changed the account {new.account_id} just now; look at it and try again")
+        fail(f"another process changed the account {new.account_id} at the same time; check it and try again")
 
 
 async def _others_with_number(system: System, new: New) -> list[str]:
@@ -180,11 +180,11 @@ def secrets_from(source: str, profile: Profile) -> dict[str, str]:
         text = sys.stdin.read() if source == STDIN else Path(source).read_text(encoding="utf-8")
         given: Any = json.loads(text)
     except (OSError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"it cannot be read ({type(error).__name__})", param_hint="--secrets") from None
+        raise typer.BadParameter(f"the file cannot be read ({type(error).__name__})", param_hint="--secrets") from None
     except (ValueError, RecursionError):  # the parser's own words would quote it
-        raise typer.BadParameter("it is not JSON", param_hint="--secrets") from None
+        raise typer.BadParameter("the content is not JSON", param_hint="--secrets") from None
     if not isinstance(given, dict) or not all(is_usable(value) for value in given.values()):
-        raise typer.BadParameter("it must be a JSON object of printable ASCII texts", param_hint="--secrets")
+        raise typer.BadParameter("the content must be a JSON object of printable ASCII strings", param_hint="--secrets")
     known = {secret.name for secret in profile.secrets}
     if unknown := sorted(set(given) - known):
         hint = f"it has {', '.join(unknown)}; this provider knows {', '.join(sorted(known)) or 'none'}"
@@ -212,7 +212,7 @@ class Answers:
             sentence = "at most 128 letters, digits, '.', '-' and '_', and never two '_' in a row"
             if given is not None:
                 raise typer.BadParameter(sentence, param_hint="ACCOUNT")
-            typer.echo(f"That is no account id: {sentence}.", err=True)
+            typer.echo(f"Not a valid account id: {sentence}.", err=True)
 
     def provider(self, given: str | None, names: tuple[str, ...]) -> str:
         while True:
@@ -258,11 +258,11 @@ class Answers:
             )
             if is_usable(answer.strip()):
                 return answer.strip()
-            typer.echo("It has characters that no header can carry; copy it again.", err=True)
+            typer.echo("It has characters that an HTTP header cannot carry; copy it again.", err=True)
 
     def _asked(self, question: str, default: str | None, option: str) -> str:
         if not self._asks:
-            raise typer.BadParameter("it is needed, because --secrets asks no questions", param_hint=option)
+            raise typer.BadParameter("required, because --secrets turns questions off", param_hint=option)
         answer: str = typer.prompt(question, default=default, show_default=bool(default), err=True)
         return answer.strip()
 
@@ -271,7 +271,7 @@ class Answers:
 
 
 def list_(as_json: Json = False) -> None:
-    """All accounts, and whether their credentials are there."""
+    """List all accounts, and whether their credentials are stored."""
 
     async def work(system: System) -> list[dict[str, Any]]:
         resolver = credentials_from(os.environ)
@@ -311,7 +311,7 @@ async def _shown(system: System, snapshot: Snapshot, resolve: Any) -> dict[str, 
 
 
 def check(account: AccountId, as_json: Json = False) -> None:
-    """Try an account's credentials with a call that sends nothing. Exit status 1 if they do not work."""
+    """Test an account's credentials with a call that sends nothing. Exit status 1 if they do not work."""
 
     async def work(system: System) -> dict[str, Any]:
         snapshot = await system.gateway.get(paths.account(account)) if "/" not in account else None

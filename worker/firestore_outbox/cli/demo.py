@@ -110,7 +110,11 @@ async def run_demo(*, messages: int, accounts: int, official: bool, as_json: boo
         show_table(list(summary), [list(summary.values())], "")
     good = outcome.lost == 0 and outcome.duplicates == 0
     if not as_json:
-        console.print("nothing was lost, and nothing was sent twice" if good else "something went wrong")
+        console.print(
+            "nothing was lost, and nothing was sent twice"
+            if good
+            else "a message was lost, doubled or unfinished: see the table"
+        )
     return good
 
 

@@ -43,17 +43,15 @@ def emulator(
     ] = None,
     queue: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME", help="A queue that shall exist: projects/P/locations/L/queues/Q. May be repeated."
-        ),
+        typer.Option(metavar="NAME", help="Create this queue: projects/P/locations/L/queues/Q. May be repeated."),
     ] = None,
     optimistic: Annotated[
         bool, typer.Option("--optimistic", help="Transactions take no locks; a commit that comes too late is aborted.")
     ] = False,
-    tasks_only: Annotated[bool, typer.Option("--tasks-only", help="No Firestore: somebody else's is used.")] = False,
+    tasks_only: Annotated[bool, typer.Option("--tasks-only", help="Serve Cloud Tasks alone.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Firestore and Cloud Tasks on this machine, for any project, until Ctrl-C."""
+    """Run Firestore and Cloud Tasks on this machine, for any project, until Ctrl-C."""
     from firestore_emulator import cli as emulator_command
 
     if functions is not None and not emulator_command.ADDRESS.fullmatch(functions):
@@ -89,10 +87,10 @@ def dev(
         Path | None, typer.Option(file_okay=False, help="Keep everything in this directory. Without it: in memory.")
     ] = None,
     indexes: Annotated[
-        Path | None, typer.Option(help="A firestore.indexes.json to hold queries to, in place of the product's own.")
+        Path | None, typer.Option(help="Use this firestore.indexes.json instead of the product's own.")
     ] = None,
     rules: Annotated[
-        Path | None, typer.Option(help="A firestore.rules to enforce, in place of the product's own.")
+        Path | None, typer.Option(help="Enforce this firestore.rules instead of the product's own.")
     ] = None,
     no_rules: Annotated[
         bool, typer.Option("--no-rules", help="Enforce no security rules: every page may write every document.")
@@ -100,7 +98,7 @@ def dev(
     official: Annotated[bool, typer.Option("--official", help="Google's Firestore emulator instead of ours.")] = False,
     as_json: Json = False,
 ) -> None:
-    """The whole product on this machine until Ctrl-C: Firestore, Cloud Tasks, functions, worker, a provider."""
+    """Run the whole product on this machine until Ctrl-C: Firestore, Cloud Tasks, functions, worker, a provider."""
     from firestore_emulator.official import EmulatorFailed, EmulatorMissing
     from firestore_emulator.processes import ProcessFailed
     from firestore_emulator.stack import CannotStart
@@ -160,7 +158,7 @@ def demo(
     official: Annotated[bool, typer.Option("--official", help="Google's Firestore emulator instead of ours.")] = False,
     as_json: Json = False,
 ) -> None:
-    """A scripted run that ends by itself: messages through a faulty provider, and what became of them."""
+    """Send messages through a faulty provider, and show what became of them. Ends by itself."""
     from firestore_emulator.official import EmulatorFailed, EmulatorMissing
     from firestore_emulator.processes import ProcessFailed
     from firestore_emulator.stack import CannotStart
@@ -175,13 +173,15 @@ def demo(
 
 def worker(
     port: Annotated[
-        int, typer.Option(min=0, max=65535, envvar="PORT", help="Where Cloud Tasks finds it; 0 takes a free one.")
+        int, typer.Option(min=0, max=65535, envvar="PORT", help="The port to listen on; 0 takes a free one.")
     ] = 8082,
-    host: Annotated[str, typer.Option(envvar="OUTBOX_HOST", help="0.0.0.0 in a container.")] = "127.0.0.1",
-    pull: Annotated[bool, typer.Option("--pull", help="No HTTP: follow ready lanes by a listener.")] = False,
+    host: Annotated[
+        str, typer.Option(envvar="OUTBOX_HOST", help="The address to listen on; 0.0.0.0 in a container.")
+    ] = "127.0.0.1",
+    pull: Annotated[bool, typer.Option("--pull", help="Follow ready lanes with a listener, without HTTP.")] = False,
     as_json: Json = False,
 ) -> None:
-    """The Cloud Run service, or with --pull an always-on worker."""
+    """Run the Cloud Run service, or with --pull an always-on worker."""
     from firestore_outbox import log
     from firestore_outbox.cli.system import settings_from
     from firestore_outbox.web.serve import serve_http, serve_pull
@@ -199,12 +199,12 @@ def worker(
 
 
 def sim(
-    seeds: Annotated[int, typer.Option(min=1, help="How many worlds to run.")] = 100,
-    seed: Annotated[int | None, typer.Option(help="Replay this one.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Worlds to run.")] = 100,
+    seed: Annotated[int | None, typer.Option(help="Run this seed alone, and print a trace if it fails.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = os.cpu_count() or 1,
     as_json: Json = False,
 ) -> None:
-    """Simulated worlds in virtual time, with crashes and lost messages; the auditor checks each."""
+    """Run simulated worlds in virtual time, with crashes and lost messages; the auditor checks each."""
     from firestore_outbox.local.simulation.command import simulate
 
     if not simulate(first=seed or 0, count=1 if seed is not None else seeds, jobs=jobs, as_json=as_json):

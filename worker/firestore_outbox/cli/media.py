@@ -35,7 +35,8 @@ def add(
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="The file.")],
     account: Annotated[str, typer.Option(help="The account that sends it.")],
     mime_type: Annotated[
-        str | None, typer.Option("--type", metavar="TYPE", help="Such as image/png; told by the name if not given.")
+        str | None,
+        typer.Option("--type", metavar="TYPE", help="Such as image/png. Without it, the file's name decides."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -45,7 +46,7 @@ def add(
     kind = mime_type or mimetypes.guess_type(file.name)[0]
     if kind is None:
         raise typer.BadParameter(
-            f"what {file.name} is cannot be told by its name; say so with --type", param_hint="FILE"
+            f"the type of {file.name} does not follow from its name; give it with --type", param_hint="FILE"
         )
 
     async def work() -> dict[str, Any]:
@@ -55,7 +56,8 @@ def add(
         if not content:
             fail(f"{file} is empty")
         if len(content) > settings.media_max_mb * MEGABYTE:
-            fail(f"{file} has {len(content) / MEGABYTE:.1f} MB; at most {settings.media_max_mb:g} MB are sent")
+            size, most = f"{len(content) / MEGABYTE:.1f} MB", f"{settings.media_max_mb:g} MB"
+            fail(f"{file} has {size}; the limit is {most} (OUTBOX_MEDIA_MAX_MB)")
         ref = FileRef(account, media_id_of(content))
         try:
             await shelf.add(ref, content, mime_type=kind, filename=file.name)
@@ -79,12 +81,12 @@ def add(
 def _shelf(settings: Settings) -> Shelf:
     shelf = shelf_from(settings)
     if shelf is None:
-        fail("there is no place for files: set OUTBOX_MEDIA_BUCKET, or OUTBOX_MEDIA_DIR on one machine")
+        fail("no storage for files is configured: set OUTBOX_MEDIA_BUCKET, or OUTBOX_MEDIA_DIR on one machine")
     return shelf
 
 
 def adopt(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the copies and write nothing.")] = False,
     as_json: Json = False,
 ) -> None:
     """Copy files from the place that all accounts shared before version 0.2 to the accounts whose messages send them.
@@ -112,7 +114,7 @@ def adopt(
         console.print(f"{one['mediaId']}: {'would be' if dry_run else 'is'} copied to {one['accountId']}")
     for one in done["unclear"]:
         console.print(
-            f"{one['mediaId']}: named by {', '.join(one['accountIds'])}, and nothing shows whose it is; "
+            f"{one['mediaId']}: named by {', '.join(one['accountIds'])}, and it is unclear whose file it is; "
             "add it with outbox media add"
         )
     if not done["copied"] and not done["unclear"]:

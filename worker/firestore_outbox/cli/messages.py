@@ -37,9 +37,9 @@ def register(app: typer.Typer) -> None:
 def send(
     account: Annotated[str, typer.Option(help="The account to send from.")],
     to: Annotated[str, typer.Option(help="The recipient's address, as the provider writes it.")],
-    text: Annotated[str, typer.Option(help="What to say.")],
-    request_id: Annotated[str | None, typer.Option(help="Chosen once for one action; made up if not given.")] = None,
-    delay_seconds: Annotated[float, typer.Option(min=0, max=365 * 86_400, help="Send later.")] = 0,
+    text: Annotated[str, typer.Option(help="The text of the message.")],
+    request_id: Annotated[str | None, typer.Option(help="The id of this action; random if not given.")] = None,
+    delay_seconds: Annotated[float, typer.Option(min=0, max=365 * 86_400, help="Send after this time.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Write a message to the outbox, as a client would. The same id twice is one message."""
@@ -55,9 +55,9 @@ def send(
         )
         match await system.enqueue(new):
             case Refused(sentence=sentence):
-                fail(f"it was not accepted: {sentence}")
+                fail(f"the message was refused: {sentence}")
             case Differs():
-                fail(f"another message has the id {new.request_id}")
+                fail(f"another message has the id {new.request_id}; choose another --request-id")
             case Enqueued(status=state, is_new=is_new):
                 return {"requestId": new.request_id, "status": state, "isNew": is_new}
         raise AssertionError("every answer was matched")
@@ -66,15 +66,17 @@ def send(
     if as_json:
         show_json(result)
     else:
-        console.print(f"{result['requestId']}  {result['status']}" + ("" if result["isNew"] else "  (it was there)"))
+        console.print(
+            f"{result['requestId']}  {result['status']}" + ("" if result["isNew"] else "  (it existed already)")
+        )
 
 
 def status(
     request_id: RequestId,
-    follow: Annotated[bool, typer.Option("--follow", help="Until it has ended.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Print changes until it has ended.")] = False,
     as_json: Json = False,
 ) -> None:
-    """What is known of a message."""
+    """Show what is known of a message."""
 
     async def work(system: System) -> dict[str, Any]:
         shown = ""
@@ -120,7 +122,7 @@ async def _fields(system: System, request_id: str) -> dict[str, Any]:
 
 
 def why(request_id: RequestId, as_json: Json = False) -> None:
-    """What a message waits for, and the earliest time it can go."""
+    """Show what a message waits for, and the earliest time at which it can go."""
 
     async def work(system: System) -> dict[str, Any]:
         answer = await system.explain(request_id)
@@ -136,13 +138,13 @@ def why(request_id: RequestId, as_json: Json = False) -> None:
 
 
 def list_(
-    status: Annotated[OutboxStatus, typer.Option(help="Which ones.")] = OutboxStatus.UNCERTAIN,
-    account: Annotated[str | None, typer.Option(help="Of one account alone.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at most.")] = 50,
-    after: Annotated[str | None, typer.Option(metavar="ID", help="Behind this one, to go on from there.")] = None,
+    status: Annotated[OutboxStatus, typer.Option(help="The status.")] = OutboxStatus.UNCERTAIN,
+    account: Annotated[str | None, typer.Option(help="Only messages of this account.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="The most messages to list.")] = 50,
+    after: Annotated[str | None, typer.Option(metavar="ID", help="Continue after this message.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Messages of one status: those that are uncertain wait for a person, those that failed can be redriven."""
+    """List messages of one status: uncertain ones wait for an operator, failed ones can be redriven."""
 
     async def work(system: System) -> list[dict[str, Any]]:
         found = await system.messages.in_status(status, account_id=account, limit=limit, after=after)
@@ -178,7 +180,7 @@ def _row(stored: Stored) -> dict[str, Any]:
 
 
 def cancel(request_id: RequestId, as_json: Json = False) -> None:
-    """Take a message back that has not been sent. One that is on its way stays on its way."""
+    """Cancel a message that has not been sent. A message that is being sent is sent."""
 
     async def work(system: System) -> str:
         state = await system.cancel(request_id)
@@ -197,10 +199,10 @@ def cancel(request_id: RequestId, as_json: Json = False) -> None:
 
 def settle(
     request_id: RequestId,
-    settled_as: Annotated[SettledAs, typer.Option("--as", help="What a person found out.")],
+    settled_as: Annotated[SettledAs, typer.Option("--as", help="What you found out.")],
     as_json: Json = False,
 ) -> None:
-    """End a doubt: say of an uncertain message that it was sent, or that it failed. To send it again: redrive."""
+    """Settle an uncertain message: it was sent, or it failed. To send it again, use redrive."""
 
     async def work(system: System) -> Settled:
         result = await system.settle(request_id, settled_as)
@@ -220,7 +222,7 @@ def redrive(
     account: Annotated[str | None, typer.Option(help="All failed messages of an account.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Put failed messages back into the queue, with all their attempts before them; or one that is uncertain."""
+    """Put failed messages, or an uncertain one, back into the queue, with all attempts available again."""
     if (request_id is None) == (account is None):
         raise typer.BadParameter("give the ID of one message, or --account for all failed ones of an account")
 
@@ -248,4 +250,4 @@ def redrive(
         for result in left[:MOST_REASONS]:
             console.print(f"{result.request_id}: {result.sentence}", soft_wrap=True)
         if len(left) > MOST_REASONS:
-            console.print(f"… and {len(left) - MOST_REASONS} more; --json tells each")
+            console.print(f"… and {len(left) - MOST_REASONS} more; --json lists each")

@@ -42,7 +42,7 @@ def _done(account: str, is_there: bool, status: AccountStatus, as_json: bool) ->
 
 
 def lanes(as_json: Json = False) -> None:
-    """All lanes: who holds them, what they wait for, and which of them keep failing."""
+    """List all lanes: their holders, what they wait for, and which keep failing."""
 
     async def work(system: System) -> list[dict[str, Any]]:
         return [

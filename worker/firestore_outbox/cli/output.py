@@ -47,9 +47,9 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     except (OutboxError, BadSettings) as error:
         fail(str(error))
     except (GoogleAPICallError, GoogleAuthError) as error:
-        fail(f"Google said no: {error}")
+        fail(f"Google refused the call: {error}")
     except AioRpcError as error:
-        fail(f"Firestore said no: {error.code().name} {error.details()}")
+        fail(f"Firestore refused the call: {error.code().name} {error.details()}")
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 

@@ -26,7 +26,7 @@ _PLACE = re.compile(r"targets\[(\d+)\]")
 class Targets:
     wanted: Sequence[Any]
     places: Sequence[str] = ()
-    """Where each of them was read, for whoever has to mend it."""
+    """Where each of them was read, for error messages."""
 
     def in_words(self, fault: str) -> str:
         found = _PLACE.search(fault)
@@ -46,7 +46,7 @@ class When:
 
     def check(self) -> None:
         if sum(value is not None for value in (self.at, self.cron, self.rrule)) != 1:
-            raise typer.BadParameter("say when: with one of --at, --cron and --rrule")
+            raise typer.BadParameter("give the schedule with exactly one of --at, --cron and --rrule")
         if (self.rrule is None) != (self.start is None):
             raise typer.BadParameter("--rrule and --start belong together: the rule, and when it begins")
 
@@ -60,7 +60,7 @@ class When:
 
 def targets_of(to: Sequence[str], file: str | None) -> Targets:
     if bool(to) == (file is not None):
-        raise typer.BadParameter("say to whom: with --to, which may be repeated, or with --targets FILE")
+        raise typer.BadParameter("give the recipients either with --to, which may be repeated, or with --targets FILE")
     if file is None:
         return Targets(to)
     try:
@@ -83,7 +83,7 @@ def _rows(content: str, name: str) -> Targets:
         if not any(cells) or is_header:
             continue
         if len(cells) > 2:
-            hint = f"line {rows.line_num} has {len(cells)} columns; an address alone is meant, or id,address"
+            hint = f"line {rows.line_num} has {len(cells)} columns; write an address alone, or id,address"
             raise typer.BadParameter(hint, param_hint="--targets")
         wanted.append(cells[0] if len(cells) == 1 else {"id": cells[0], "to": cells[1]})
         places.append(f"{name}, line {rows.line_num}")
@@ -92,13 +92,13 @@ def _rows(content: str, name: str) -> Targets:
 
 def parts_of(text: str | None, parts: str | None) -> list[Any]:
     if (text is None) == (parts is None):
-        raise typer.BadParameter("say what to send: with --text, or with --parts")
+        raise typer.BadParameter("give the content either with --text or with --parts")
     if parts is None:
         return [{"type": "text", "text": text}]
     try:
         given: Any = json.loads(parts)
     except (ValueError, RecursionError):
-        raise typer.BadParameter("it is not JSON", param_hint="--parts") from None
+        raise typer.BadParameter("the content is not JSON", param_hint="--parts") from None
     if not isinstance(given, list):
         raise typer.BadParameter('it must be a list, such as [{"type": "text", "text": "x"}]', param_hint="--parts")
     return given
@@ -116,7 +116,7 @@ def zone_of(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise typer.BadParameter(
-            f"{name!r} is no time zone such as Asia/Kuala_Lumpur", param_hint="--timezone"
+            f"{name!r} is not a time zone; an example is Asia/Kuala_Lumpur", param_hint="--timezone"
         ) from None
 
 
@@ -128,4 +128,4 @@ def _time(option: str, text: str, zone: ZoneInfo, now: datetime) -> datetime:
         at = datetime.fromisoformat(text.strip())
         return (at if at.tzinfo else at.replace(tzinfo=zone)).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise typer.BadParameter(f"{text!r} is no time such as 2030-01-31T09:00, or now", param_hint=option) from None
+        raise typer.BadParameter(f"{text!r} is not a time; write 2030-01-31T09:00, or now", param_hint=option) from None

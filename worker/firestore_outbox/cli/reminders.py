@@ -47,9 +47,9 @@ def add(
     to: Annotated[list[str] | None, typer.Option(help="A recipient's address; may be repeated.")] = None,
     targets: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="One address a line, or CSV with id and address; - reads them here."),
+        typer.Option(metavar="FILE", help="One address a line, or CSV with id and address; - for standard input."),
     ] = None,
-    text: Annotated[str | None, typer.Option(help="What to say.")] = None,
+    text: Annotated[str | None, typer.Option(help="The text of the message.")] = None,
     parts: Annotated[str | None, typer.Option(metavar="JSON", help="A list of parts, instead of --text.")] = None,
     timezone: Annotated[str | None, typer.Option(help="Such as Asia/Kuala_Lumpur; the account's by default.")] = None,
     window: Annotated[str, typer.Option(metavar="HOURS", help="Delivery hours; over midnight 22-6, all day 0-24.")] = (
@@ -62,17 +62,17 @@ def add(
     rrule: Annotated[str | None, typer.Option(help="RFC 5545: 'FREQ=WEEKLY;BYDAY=MO', with --start.")] = None,
     start: Annotated[str | None, typer.Option(metavar="TIME", help="When --rrule begins.")] = None,
     on_window_end: Annotated[
-        OnWindowEnd, typer.Option(help="What becomes of targets that the window is too short for.")
+        OnWindowEnd, typer.Option(help="What to do with targets that do not fit into the window.")
     ] = OnWindowEnd.STOP,
     missed: Annotated[
-        Missed, typer.Option(help="What becomes of a time at which nothing ran, or the reminder was paused.")
+        Missed, typer.Option(help="What to do about a missed time: nothing ran, or the reminder was paused.")
     ] = Missed.SKIP,
     reminder_id: Annotated[
-        str | None, typer.Option("--id", metavar="ID", help="The same twice is one reminder; made up if not given.")
+        str | None, typer.Option("--id", metavar="ID", help="Random if not given. The same id again adds nothing.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Add a reminder, and see its next times and when its run will be done."""
+    """Add a reminder, and show its next times and when its run will end."""
     wanted = targets_of(to or (), targets)
     said = parts_of(text, parts)
     hours = hours_of(window)
@@ -97,7 +97,7 @@ def add(
         )
         result = await system.remind(new)
         if isinstance(result, Faulty):
-            fail("it was not accepted: " + "\n  ".join(wanted.in_words(fault) for fault in result.sentences))
+            fail("the reminder was refused: " + "\n  ".join(wanted.in_words(fault) for fault in result.sentences))
         if isinstance(result, Differs):
             fail(f"another reminder has the id {new.reminder_id}; choose another --id")
         return result
@@ -120,7 +120,7 @@ def _show_added(added: Added, as_json: bool) -> None:
             }
         )
         return
-    there = "" if added.is_new else "  (it was there)"
+    there = "" if added.is_new else "  (it existed already)"
     console.print(f"{added.reminder_id}  {added.status.value}  {added.targets:,} targets{there}")
     for fire in added.fires:
         console.print(f"  fires {_local(fire)}")
@@ -145,7 +145,7 @@ async def _account_zone(system: System, account: str) -> ZoneInfo:
 
 
 def list_(as_json: Json = False) -> None:
-    """All reminders, with their next time and their last run."""
+    """List all reminders, with their next time and their last run."""
 
     async def work(system: System) -> list[dict[str, Any]]:
         return [_row(snapshot, system.clock()) for snapshot in await system.runs.reminders(MOST)]
@@ -199,12 +199,12 @@ def _next(parsed: Reminder | InvalidReminder, now: datetime) -> datetime | None:
 
 
 def pause(reminder: ReminderId, as_json: Json = False) -> None:
-    """Fire no more until it is resumed. A run that goes on is another thing: outbox runs pause."""
+    """Stop a reminder from firing. To pause a run that is under way: outbox runs pause."""
     _set(reminder, ReminderStatus.PAUSED, as_json)
 
 
 def resume(reminder: ReminderId, as_json: Json = False) -> None:
-    """Fire again; times that were missed are treated as the reminder says."""
+    """Let a paused reminder fire again. Missed times are handled as its --missed says."""
     _set(reminder, ReminderStatus.ACTIVE, as_json)
 
 

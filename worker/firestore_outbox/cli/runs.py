@@ -48,7 +48,7 @@ def list_(
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many, the newest first.")] = 50,
     as_json: Json = False,
 ) -> None:
-    """Runs, the newest first."""
+    """List runs, the newest first."""
 
     async def work(system: System) -> list[dict[str, Any]]:
         return [await _row(system, stored) for stored in await system.runs.runs(account, limit)]
@@ -82,11 +82,11 @@ async def _row(system: System, stored: StoredRun) -> dict[str, Any]:
 def show(
     run_id: RunId,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Until it has ended; then the exit status is 0 for success alone.")
+        bool, typer.Option("--follow", help="Until it has ended; the exit status is then 0 only for success.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """How a run stands, counted now, and when it will be done."""
+    """Show a run: its counts now, and when it will end."""
 
     async def work(system: System) -> dict[str, Any]:
         if not follow:
@@ -180,7 +180,7 @@ def _told(fields: dict[str, Any]) -> str:
 
 
 def forecast(run_id: RunId, as_json: Json = False) -> None:
-    """When a run will be done at the pace of its account, and whether its window is long enough."""
+    """Show when a run will end at its account's pace, and whether its window is long enough."""
 
     async def work(system: System) -> dict[str, Any]:
         stored = await _stored(system, run_id)
@@ -206,17 +206,17 @@ def forecast(run_id: RunId, as_json: Json = False) -> None:
 
 
 def pause(run_id: RunId, as_json: Json = False) -> None:
-    """Send no more of it until it is resumed. What is on its way stays on its way."""
+    """Stop sending a run's messages until it is resumed. Messages that are being sent are sent."""
     _ask(run_id, Command.PAUSE, as_json)
 
 
 def resume(run_id: RunId, as_json: Json = False) -> None:
-    """Let a paused run go on."""
+    """Resume a paused run."""
     _ask(run_id, Command.RESUME, as_json)
 
 
 def cancel(run_id: RunId, as_json: Json = False) -> None:
-    """End it: what was not sent is cancelled."""
+    """End a run: cancel what has not been sent."""
     _ask(run_id, Command.CANCEL, as_json)
 
 
@@ -225,11 +225,11 @@ def _ask(run_id: str, command: Command, as_json: bool) -> None:
     if as_json:
         show_json({"runId": run_id, "requested": command.value})
     else:
-        console.print(f"{run_id}  {command.value} asked for")
+        console.print(f"{run_id}  {command.value} requested")
 
 
 def retry_failed(run_id: RunId, as_json: Json = False) -> None:
-    """A new run of the targets that failed, in the window of now."""
+    """Start a new run of the targets that failed."""
     again = _taken(run_id, lambda system: system.control.retry_failed(run_id))
     if as_json:
         show_json({"runId": again, "retryOf": run_id})

@@ -44,7 +44,7 @@ class Cause(StrEnum):
     LANE_FAILING = "lane_failing"
     """The last turn of the account's lane ended in an error."""
     THREAD = "thread"
-    """An earlier message of its thread goes first, or its recipient is being spared."""
+    """An earlier message of its thread goes first, or its recipient's pace has no room."""
     ROOM = "room"
     """The lane has no room for another thread's hold, and begins no new thread."""
     PACE = "pace"
@@ -65,7 +65,7 @@ class Why:
     reasons: tuple[Reason, ...]
     """The one that lasts longest first."""
     earliest: datetime | None
-    """None: never, or not before a person or the provider acts."""
+    """None: never, or not before an operator or the provider acts."""
     sentence: str
 
 
@@ -103,7 +103,7 @@ def _not_queued(message: OutboxMessage) -> Reason:
             until = message.lease_until
             return _reason(Cause.IN_FLIGHT, until, f"{message.claimed_by or 'A worker'} is sending it now.")
         case OutboxStatus.UNCERTAIN if message.next_attempt_at is None:
-            return _reason(Cause.NEEDS_A_PERSON, None, f"It may have been sent{error}. A person must decide.")
+            return _reason(Cause.NEEDS_A_PERSON, None, f"It may have been sent{error}. An operator must decide.")
         case OutboxStatus.UNCERTAIN:
             until = message.next_attempt_at
             return _reason(
@@ -131,7 +131,7 @@ def _lane(message: OutboxMessage, lane: Lane, account: Account, now: datetime) -
     reasons: list[Reason] = []
     if lane.paused_until is not None and lane.paused_until > now:
         until = lane.paused_until
-        reasons.append(_reason(Cause.THROTTLED, until, f"The account's sending rests until {shown_time(until)}."))
+        reasons.append(_reason(Cause.THROTTLED, until, f"The account does not send until {shown_time(until)}."))
     if lane.is_failing and lane.retry_at is not None and lane.retry_at > now:
         times = "once" if lane.failures == 1 else f"{lane.failures} times in a row"
         sentence = f"The account's lane failed {times}; the next try is at {shown_time(lane.retry_at)}."

@@ -38,9 +38,9 @@ def session_wait(hot: HotSet, memory: Memory, account_id: str, now: datetime) ->
     if (before := _before(hot, account_id, now)) is None:
         return None
     if before == 0:
-        return SessionWait(sentence="The account's session is next for a place; all places are in use.")
+        return SessionWait(sentence="The account's session is next for a slot; all slots are in use.")
     accounts = "account is" if before == 1 else "accounts are"
-    return SessionWait(sentence=f"All places for sessions are in use, and {before:,} {accounts} before this one.")
+    return SessionWait(sentence=f"All slots for sessions are in use, and {before:,} {accounts} before this one.")
 
 
 def _after_trouble(memory: Memory) -> SessionWait | None:
@@ -52,7 +52,7 @@ def _after_trouble(memory: Memory) -> SessionWait | None:
             return SessionWait(
                 sentence="The account's session is not paired with its phone. Pair it at the provider, with the phone"
                 " in hand; the messages go when it is up."
-                f" It is looked at again at {shown_time(at)}, and when the provider reports a change.",
+                f" The next check is at {shown_time(at)}, and when the provider reports a change.",
                 needs_a_person=True,
             )
         case Trouble.TOO_SLOW:
