@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.snippets import DOCUMENTS, ROOT
+from tests.system.trace.walk import listed
 
 WALK_LIMIT, SUPPORTING_LIMIT = 25, 15
 """Files that a newcomer has to open to follow one message, and modules that those lean on."""
@@ -37,24 +38,12 @@ def test_links_lead_somewhere(document: Path) -> None:
     assert list(broken_links(document)) == []
 
 
-def files_in(section: str) -> list[str]:
-    """The files that a marked section of docs/architecture.md names, each once."""
-    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-    between = text.partition(f"<!-- {section} -->")[2].partition(f"<!-- end of {section} -->")[0]
-    return list(dict.fromkeys(re.findall(r"`([\w/.]+\.(?:py|js))`", between)))
-
-
 def test_the_walk_and_its_supporting_modules_are_few_and_exist() -> None:
-    walk, supporting = files_in("walk"), files_in("supporting")
+    walk, supporting = listed("walk"), listed("supporting")
     assert 0 < len(walk) <= WALK_LIMIT
     assert 0 < len(supporting) <= SUPPORTING_LIMIT
     assert set(walk).isdisjoint(supporting)
-    missing = [
-        file
-        for file in [*walk, *supporting]
-        if not (ROOT / file).is_file() and not (ROOT / "worker/firestore_outbox" / file).is_file()
-    ]
-    assert missing == []
+    assert [file for file in [*walk, *supporting] if not (ROOT / "worker/firestore_outbox" / file).is_file()] == []
 
 
 def test_every_file_that_the_architecture_names_exists() -> None:
