@@ -91,7 +91,7 @@ ARGUMENTS: dict[str, Any] = {
 }
 QUOTED = {"reason", "detail"}
 """Words of others, which may hold a number or an address; adapters take texts out of them before (redaction.py)."""
-WORDS_OF_OURS = {"account_unusable", "credentials_stale", "credentials_unavailable", "shelf_unavailable"}
+WORDS_OF_OURS = {"account_unusable", "credentials_stale", "credentials_unavailable", "storage_unavailable"}
 """Their errors and sentences are made here, of settings and of places: no message is near."""
 COUNTS = {"gap_seconds", "overlap_seconds", "count", "lanes", "accounts", "threads", "fence", "size_bytes"}
 

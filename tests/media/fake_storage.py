@@ -1,4 +1,4 @@
-"""As much of Cloud Storage's JSON API as a shelf needs, on a socket of this machine: one bucket, whose objects a test
+"""As much of Cloud Storage's JSON API as a storage needs, on a socket of this machine: one bucket, whose objects a test
 can see, and trouble that it can order."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A shelf with files on it, and the calm world of tests/core with workers that use it."""
+"""A storage with files on it, and the calm world of tests/core with workers that use it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from firestore_emulator.virtual_time import run
 from firestore_outbox.firestore import paths
 from firestore_outbox.local.simulators.files import File
-from firestore_outbox.media.directory import DirectoryShelf
+from firestore_outbox.media.directory import DirectoryStorage
 from firestore_outbox.media.storage import FileRef, media_id_of
 from tests.calm import Calm
 from tests.calm import _silence as silence
@@ -28,18 +28,18 @@ def part(media_id: str = MEDIA_ID, **fields: Any) -> dict[str, Any]:
 
 
 class Shop(Calm):
-    """The world, with PICTURE on its shelf and an account that may send three at once."""
+    """The world, with PICTURE on its storage and an account that may send three at once."""
 
     def __init__(self, directory: Path, **options: Any) -> None:
-        self.shelf = DirectoryShelf(directory)
-        super().__init__(shelf=self.shelf, **options)
+        self.storage = DirectoryStorage(directory)
+        super().__init__(storage=self.storage, **options)
 
     async def open(self, **account: Any) -> None:
         await self.has_picture("shop")
         await self.account(**account)
 
     async def has_picture(self, account_id: str) -> None:
-        await self.shelf.add(FileRef(account_id, MEDIA_ID), PICTURE, mime_type="image/png", filename=None)
+        await self.storage.add(FileRef(account_id, MEDIA_ID), PICTURE, mime_type="image/png", filename=None)
 
     async def send_pictures(self, count: int, *, account_id: str = "shop", media_id: str = MEDIA_ID) -> None:
         for number in range(count):

@@ -17,7 +17,7 @@ from firestore_outbox.operations.adopt_media import adopt_files
 from firestore_outbox.providers.media import MediaContent, MediaHandle, MediaLink
 from firestore_outbox.providers.outcome import ErrorCode, Rejected
 from firestore_outbox.providers.protocol import MediaMode
-from tests.media.desks import PART, Place, with_workers
+from tests.media.deliveries import PART, Place, with_workers
 from tests.media.support import MEDIA_ID, PICTURE, Shop, part, simulate
 
 
@@ -39,7 +39,7 @@ def test_an_account_cannot_send_another_accounts_file() -> None:
 def test_no_name_of_an_account_leads_to_another_accounts_file(tmp_path: Path, mode: MediaMode, account_id: str) -> None:
     async def body(place: Place) -> None:
         endpoint, (worker,) = place.endpoint(), place.workers(["w1"])
-        await place.shelf.add(FileRef(None, MEDIA_ID), PICTURE, mime_type="image/png", filename=None)
+        await place.storage.add(FileRef(None, MEDIA_ID), PICTURE, mime_type="image/png", filename=None)
         answer = await worker.ready(endpoint, mode=mode, account_id=account_id)
         assert isinstance(answer, Rejected)
         assert answer.code is ErrorCode.MEDIA_MISSING
@@ -64,7 +64,7 @@ def test_an_old_file_is_found_by_the_account_that_uploaded_it_and_by_no_other(tm
     async def body(place: Place) -> None:
         endpoint, (worker,) = place.endpoint(), place.workers(["w1"])
         old = PART.model_copy(update={"mediaId": "old-file"})
-        await place.shelf.add(FileRef(None, "old-file"), PICTURE, mime_type="image/png", filename=None)
+        await place.storage.add(FileRef(None, "old-file"), PICTURE, mime_type="image/png", filename=None)
         assert isinstance(await worker.ready(endpoint, part=old, mode=mode), Rejected)
         await had(place, "shop", "old-file")
         await asyncio.sleep(REMEMBER.total_seconds())
@@ -106,14 +106,14 @@ def test_a_file_goes_to_those_that_uploaded_it_or_else_to_the_only_one_that_name
 def test_files_that_waiting_messages_name_are_copied_to_their_account_once() -> None:
     async def body(shop: Shop) -> None:
         await shop.account(status="paused")
-        await shop.shelf.add(FileRef(None, MEDIA_ID), PICTURE, mime_type="image/png", filename=None)
+        await shop.storage.add(FileRef(None, MEDIA_ID), PICTURE, mime_type="image/png", filename=None)
         await shop.send("waits-001", parts=[part()])
         gateway = shop.world.client.system.gateway
-        planned = await adopt_files(gateway, shop.shelf, dry_run=True)
+        planned = await adopt_files(gateway, shop.storage, dry_run=True)
         assert planned.copied == [GiveTo("shop", MEDIA_ID)]
-        assert await shop.shelf.find(FileRef("shop", MEDIA_ID)) is None
-        assert await adopt_files(gateway, shop.shelf, dry_run=False) == planned
-        again = await adopt_files(gateway, shop.shelf, dry_run=False)
+        assert await shop.storage.find(FileRef("shop", MEDIA_ID)) is None
+        assert await adopt_files(gateway, shop.storage, dry_run=False) == planned
+        again = await adopt_files(gateway, shop.storage, dry_run=False)
         assert (again.copied, again.unclear) == ([], [])
         await shop.change_account(status="active")
         await shop.until(lambda: shop.status("waits-001") == "sent")

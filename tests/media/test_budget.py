@@ -12,14 +12,14 @@ import httpx
 import pytest
 
 from firestore_outbox.media.budget import ByteBudget
-from firestore_outbox.media.directory import DirectoryShelf
+from firestore_outbox.media.directory import DirectoryStorage
 from firestore_outbox.media.storage import FileRef
 from firestore_outbox.messages.model import MediaPart
 from firestore_outbox.providers.http import Http, Streamed
 from firestore_outbox.providers.media import MediaContent, MediaHandle
 from firestore_outbox.providers.outcome import ErrorCode, Rejected
 from firestore_outbox.providers.protocol import MediaMode
-from tests.media.desks import Endpoint, Place, with_workers
+from tests.media.deliveries import Endpoint, Place, with_workers
 from tests.media.support import PICTURE
 
 TWO_PICTURES_MB = 2.5 * len(PICTURE) / 1_000_000
@@ -81,7 +81,7 @@ def part(media_id: str) -> MediaPart:
 async def five_accounts(place: Place) -> list[str]:
     accounts = [f"account-{number}" for number in range(5)]
     for account_id in accounts:
-        await place.shelf.add(FileRef(account_id, "m"), PICTURE, mime_type="image/png", filename=None)
+        await place.storage.add(FileRef(account_id, "m"), PICTURE, mime_type="image/png", filename=None)
     return accounts
 
 
@@ -128,7 +128,7 @@ def test_many_messages_with_one_file_hold_it_once(tmp_path: Path) -> None:
         ]
         files = await asyncio.gather(*asked)
         assert all(isinstance(file, MediaContent) for file in files)
-        assert place.shelf.reads == 1
+        assert place.storage.reads == 1
 
     with_workers(body, tmp_path, media_memory_mb=TWO_PICTURES_MB)
 
@@ -154,8 +154,8 @@ async def test_an_upload_is_never_whole_in_memory(tmp_path: Path) -> None:
     (tmp_path / "shop").mkdir()
     with (tmp_path / "shop" / "large").open("wb") as file:
         file.truncate(size)
-    shelf = DirectoryShelf(tmp_path)
-    found = await shelf.find(ref)
+    storage = DirectoryStorage(tmp_path)
+    found = await storage.find(ref)
     assert found is not None
     received = 0
 
@@ -179,7 +179,7 @@ async def test_an_upload_is_never_whole_in_memory(tmp_path: Path) -> None:
             f"http://127.0.0.1:{port}/media",
             headers={},
             fields={"type": "video/mp4"},
-            file=('ü".mp4', Streamed(size_bytes=size, pieces=lambda: shelf.pieces(ref, found)), "video/mp4"),
+            file=('ü".mp4', Streamed(size_bytes=size, pieces=lambda: storage.pieces(ref, found)), "video/mp4"),
             limit=timedelta(minutes=5),
         )
         _, peak = tracemalloc.get_traced_memory()

@@ -1,4 +1,4 @@
-"""`outbox media add`: a file onto the shelf, and its mediaId to whoever asked."""
+"""`outbox media add`: a file onto the storage, and its mediaId to whoever asked."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ def env(**names: str) -> dict[str, str | None]:
     return {"OUTBOX_MEDIA_DIR": None, "OUTBOX_MEDIA_BUCKET": None, **names}
 
 
-def test_add_puts_a_file_on_the_shelf_and_prints_its_media_id(tmp_path: Path, picture: Path) -> None:
-    shelf = tmp_path / "shelf"
-    said = outbox("media", "add", "--account=shop", str(picture), env=env(OUTBOX_MEDIA_DIR=str(shelf)))
+def test_add_puts_a_file_into_storage_and_prints_its_media_id(tmp_path: Path, picture: Path) -> None:
+    storage = tmp_path / "storage"
+    said = outbox("media", "add", "--account=shop", str(picture), env=env(OUTBOX_MEDIA_DIR=str(storage)))
     assert (said.code, said.out) == (0, f"{MEDIA_ID}\n")
-    assert [(file, file.read_bytes()) for file in shelf.rglob("*") if file.is_file()] == [
-        (shelf / "shop" / MEDIA_ID, b"meow")
+    assert [(file, file.read_bytes()) for file in storage.rglob("*") if file.is_file()] == [
+        (storage / "shop" / MEDIA_ID, b"meow")
     ]
-    assert outbox("media", "add", "--account=shop", str(picture), env=env(OUTBOX_MEDIA_DIR=str(shelf))).out == said.out
+    assert (
+        outbox("media", "add", "--account=shop", str(picture), env=env(OUTBOX_MEDIA_DIR=str(storage))).out == said.out
+    )
 
 
 def test_add_speaks_json(tmp_path: Path, picture: Path) -> None:
@@ -93,7 +95,7 @@ def test_what_cannot_be_added_is_said_in_a_sentence(
 def test_a_file_of_an_unknown_type_needs_to_be_told(tmp_path: Path) -> None:
     file = tmp_path / "cat.unheard-of"
     file.write_bytes(b"meow")
-    names = env(OUTBOX_MEDIA_DIR=str(tmp_path / "shelf"))
+    names = env(OUTBOX_MEDIA_DIR=str(tmp_path / "storage"))
     said = outbox("media", "add", "--account=shop", str(file), env=names)
     assert said.code == 2
     assert "--type" in said.err

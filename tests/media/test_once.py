@@ -250,7 +250,7 @@ def test_a_file_that_is_too_large_is_refused_in_words_before_anything_is_uploade
     async def body(shop: Shop) -> None:
         large = bytes(200_000)
         await shop.open()
-        await shop.shelf.add(FileRef("shop", media_id_of(large)), large, mime_type="image/png", filename=None)
+        await shop.storage.add(FileRef("shop", media_id_of(large)), large, mime_type="image/png", filename=None)
         await shop.send("large-001", parts=[part(media_id_of(large))])
         await shop.send("behind-it", parts=[part()])
         await shop.until(lambda: shop.statuses() == {"failed": 1, "sent": 1})
@@ -269,7 +269,7 @@ def test_a_media_id_of_any_form_finds_nothing_but_its_own_file(media_id: str) ->
         await shop.until(lambda: shop.status("missing-1") == "failed")
         assert shop.error("missing-1")["code"] == "media_missing"
         await asyncio.sleep(60)
-        await shop.shelf.add(FileRef("shop", media_id), PICTURE, mime_type="image/png", filename=None)
+        await shop.storage.add(FileRef("shop", media_id), PICTURE, mime_type="image/png", filename=None)
         await shop.send("present-1", parts=[part(media_id)])
         await shop.until(lambda: shop.status("present-1") == "sent")
 

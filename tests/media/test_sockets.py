@@ -1,4 +1,4 @@
-"""The same on real time: desks on each of the three Firestores, and a file on its way to the simulator over HTTP."""
+"""On real time: deliveries on each of the three Firestores, and a file on its way to the simulator over HTTP."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import pytest_asyncio
 from firestore_outbox.clock import system_clock
 from firestore_outbox.firestore.gateway import Gateway
 from firestore_outbox.local.simulators.simulator import ProviderSimulator
-from firestore_outbox.media.delivery import Desk
-from firestore_outbox.media.directory import DirectoryShelf
+from firestore_outbox.media.delivery import FileDelivery
+from firestore_outbox.media.directory import DirectoryStorage
 from firestore_outbox.media.storage import FileRef
 from firestore_outbox.media.store import StoredUpload, UploadRef, UploadStore
 from firestore_outbox.providers.media import MediaHandle, Uploaded
@@ -24,9 +24,9 @@ from firestore_outbox.providers.outcome import ErrorCode, Rejected, Sent
 from firestore_outbox.providers.protocol import MediaMode
 from firestore_outbox.providers.registry import Providers, ProviderSettings, providers
 from firestore_outbox.settings import Settings
-from firestore_outbox.wiring import media_desk
+from firestore_outbox.wiring import media_delivery
 from tests.conformance.backends import Backend
-from tests.media.desks import LIMIT, PART, Endpoint
+from tests.media.deliveries import LIMIT, PART, Endpoint
 from tests.media.support import MEDIA_ID, PICTURE
 from tests.patience import PATIENCE_SECONDS
 from tests.providers.support import CREDENTIALS, NO_JITTER, message, text
@@ -36,16 +36,18 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 REF = UploadRef("acme", MEDIA_ID)
 
 
-async def desk_on(backend: Backend, directory: Path, owner: str) -> Desk:
-    shelf = DirectoryShelf(directory)
-    await shelf.add(FileRef("acme", MEDIA_ID), PICTURE, mime_type="image/png", filename=None)
-    desk = media_desk(Settings(), shelf, client=backend.client(), owner=owner, clock=system_clock, random=Random(owner))
-    assert desk is not None
-    return desk
+async def delivery_on(backend: Backend, directory: Path, owner: str) -> FileDelivery:
+    storage = DirectoryStorage(directory)
+    await storage.add(FileRef("acme", MEDIA_ID), PICTURE, mime_type="image/png", filename=None)
+    delivery = media_delivery(
+        Settings(), storage, client=backend.client(), owner=owner, clock=system_clock, random=Random(owner)
+    )
+    assert delivery is not None
+    return delivery
 
 
 async def test_three_workers_with_twenty_messages_each_are_one_upload(backend: Backend, tmp_path: Path) -> None:
-    desks = [await desk_on(backend, tmp_path, owner) for owner in ("w1", "w2", "w3")]
+    deliveries = [await delivery_on(backend, tmp_path, owner) for owner in ("w1", "w2", "w3")]
     expires_at = datetime(2100, 1, 1, tzinfo=UTC)
     started = 0
 
@@ -55,11 +57,15 @@ async def test_three_workers_with_twenty_messages_each_are_one_upload(backend: B
         await asyncio.sleep(0)
         return Uploaded(handle=f"handle-{started}", expires_at=expires_at)
 
-    asked = [desk.ready("acme", "p", PART, MediaMode.UPLOAD, upload, limit=LIMIT) for desk in desks for _ in range(20)]
+    asked = [
+        delivery.ready("acme", "p", PART, MediaMode.UPLOAD, upload, limit=LIMIT)
+        for delivery in deliveries
+        for _ in range(20)
+    ]
     assert set(await asyncio.gather(*asked)) == {MediaHandle(handle="handle-1")}
     assert started == 1
-    for desk in desks:
-        await desk.close()
+    for delivery in deliveries:
+        await delivery.close()
     stored = (await UploadStore(Gateway(backend.client())).read(REF)).upload
     assert stored is not None
     assert (stored.provider, stored.attempts, stored.handle, stored.expires_at) == ("p", 1, "handle-1", expires_at)
@@ -67,17 +73,17 @@ async def test_three_workers_with_twenty_messages_each_are_one_upload(backend: B
 
 
 async def test_an_upload_is_read_from_the_store_as_it_was_written(backend: Backend, tmp_path: Path) -> None:
-    desk = await desk_on(backend, tmp_path, "w1")
+    delivery = await delivery_on(backend, tmp_path, "w1")
     store = UploadStore(Gateway(backend.client()))
     assert await store.read(REF) == StoredUpload(None, None)
     refusal = Rejected(code=ErrorCode.REJECTED, detail="no such type")
     endpoint = Endpoint(answers=[refusal])
-    assert await desk.ready("acme", "p", PART, MediaMode.UPLOAD, endpoint, limit=LIMIT) == refusal
+    assert await delivery.ready("acme", "p", PART, MediaMode.UPLOAD, endpoint, limit=LIMIT) == refusal
     failed = await store.read(REF)
     assert failed.upload is not None
     assert failed.upload.error is not None
     assert (failed.upload.error.code, failed.upload.error.message) == (ErrorCode.REJECTED, "no such type")
-    other = await desk_on(backend, tmp_path, "w2")
+    other = await delivery_on(backend, tmp_path, "w2")
     assert await other.ready("acme", "p", PART, MediaMode.UPLOAD, endpoint, limit=LIMIT) == refusal
     assert len(endpoint.files) == 1
 
@@ -94,11 +100,11 @@ async def simulator() -> AsyncIterator[ProviderSimulator]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def registry(simulator: ProviderSimulator, inprocess_place: object, tmp_path: Path) -> AsyncIterator[Providers]:
-    desk = await desk_on(Backend(inprocess_place), tmp_path, "w1")  # type: ignore[arg-type]  # pytest knows no types
+    delivery = await delivery_on(Backend(inprocess_place), tmp_path, "w1")  # type: ignore[arg-type]  # pytest knows no types
     settings = ProviderSettings(simulated_url=simulator.url, part_jitter=NO_JITTER)
-    registry = providers(settings, credentials=CREDENTIALS, media=desk)
+    registry = providers(settings, credentials=CREDENTIALS, media=delivery)
     yield registry
-    await desk.close()
+    await delivery.close()
     await registry.close()
 
 

@@ -22,7 +22,7 @@ from tests.providers.support import LIMIT, NO_JITTER, WEBHOOK, Inbox
 
 
 class Links:
-    """A desk that has an address for each file."""
+    """A delivery that has an address for each file."""
 
     async def ready(
         self,

@@ -68,7 +68,7 @@ def seen() -> Seen:
 
     async def body(shop: Shop) -> Seen:
         shop.world.provider.faults = NO_RECEIPTS
-        await shop.shelf.add(FileRef("shop", IMAGE_ID), IMAGE, mime_type="image/png", filename=None)
+        await shop.storage.add(FileRef("shop", IMAGE_ID), IMAGE, mime_type="image/png", filename=None)
         await shop.account(pace={"perMinute": PER_MINUTE})
         meter = Kinds(shop)
         await remind(shop, targets=GROUPS, parts=[part(IMAGE_ID, caption="The market opens at nine.")])

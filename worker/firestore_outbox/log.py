@@ -199,9 +199,9 @@ def media_handle_refused(account_id: str, media_id: str) -> None:
     _line(logging.WARNING, "media_handle_refused", message, account_id, mediaId=media_id)
 
 
-def shelf_unavailable(account_id: str, error: Exception) -> None:
-    message = "the place where files are kept cannot be used"
-    _line(logging.ERROR, "shelf_unavailable", message, account_id, reason=masked(str(error)))
+def storage_unavailable(account_id: str, error: Exception) -> None:
+    message = "the storage of files cannot be used"
+    _line(logging.ERROR, "storage_unavailable", message, account_id, reason=masked(str(error)))
 
 
 # --- what providers tell

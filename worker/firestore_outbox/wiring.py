@@ -31,12 +31,12 @@ from firestore_outbox.lane.state import Debounce
 from firestore_outbox.lane.store import LaneStore
 from firestore_outbox.lane.tasks import Tasks
 from firestore_outbox.lane.wake import Waker
-from firestore_outbox.media.bucket import BucketShelf
+from firestore_outbox.media.bucket import BucketStorage
 from firestore_outbox.media.budget import ByteBudget
-from firestore_outbox.media.delivery import Desk
-from firestore_outbox.media.directory import DirectoryShelf
+from firestore_outbox.media.delivery import FileDelivery
+from firestore_outbox.media.directory import DirectoryStorage
 from firestore_outbox.media.files import Files
-from firestore_outbox.media.storage import FileRef, Shelf
+from firestore_outbox.media.storage import FileRef, Storage
 from firestore_outbox.media.store import UploadRef, UploadStore
 from firestore_outbox.media.uploads import Uploads
 from firestore_outbox.messages.cancel import CancelMessage
@@ -51,7 +51,7 @@ from firestore_outbox.providers.registry import Providers
 from firestore_outbox.receipts.apply import Receipts
 from firestore_outbox.receipts.batch import ReceiptBatch
 from firestore_outbox.receipts.late import LateReceipts
-from firestore_outbox.receipts.release_thread import FreeThread
+from firestore_outbox.receipts.release_thread import ReleaseThread
 from firestore_outbox.reminders.add import Remind
 from firestore_outbox.reminders.control import Control
 from firestore_outbox.reminders.expand import Expand
@@ -197,8 +197,8 @@ def assemble(
         backoff=Backoff(base=settings.lease, cap=timedelta(seconds=settings.lane_backoff_max_seconds)),
         random=random,
     )
-    free_thread = FreeThread(lanes, accounts, waker)
-    receipts, receive = Receipts(messages, free_thread), Receive(gateway, waker)
+    release_thread = ReleaseThread(lanes, accounts, waker)
+    receipts, receive = Receipts(messages, release_thread), Receive(gateway, waker)
     batch = ReceiptBatch(receipts, messages)
     late_receipts = LateReceipts(batch, tasks, clock, settings.receipt_waits)
     webhook = Webhook(
@@ -232,7 +232,7 @@ def assemble(
         sweep=Sweep(messages, lanes, accounts, waker, clock),
         cancel=CancelMessage(messages, clock),
         redrive=Redrive(messages, waker, clock),
-        settle=Settle(messages, free_thread, clock),
+        settle=Settle(messages, release_thread, clock),
         explain=Explain(messages, lanes, accounts, sessions, providers, clock),
         pause=Pause(accounts),
         resume=Resume(accounts, lanes, waker, clock),
@@ -243,18 +243,18 @@ def assemble(
     )
 
 
-def shelf_from(settings: Settings) -> Shelf | None:
-    """The place where files are kept; None if there is none."""
+def storage_from(settings: Settings) -> Storage | None:
+    """The storage of files; None if none is configured."""
     if settings.media_bucket:
-        return BucketShelf(settings.media_bucket, project=settings.project)
-    return DirectoryShelf(Path(settings.media_dir)) if settings.media_dir else None
+        return BucketStorage(settings.media_bucket, project=settings.project)
+    return DirectoryStorage(Path(settings.media_dir)) if settings.media_dir else None
 
 
-def media_desk(
-    settings: Settings, shelf: Shelf | None, *, client: AsyncClient, owner: str, clock: Clock, random: Random
-) -> Desk | None:
-    """What providers get files from; None if there is no place for files. Close it before the client."""
-    if shelf is None:
+def media_delivery(
+    settings: Settings, storage: Storage | None, *, client: AsyncClient, owner: str, clock: Clock, random: Random
+) -> FileDelivery | None:
+    """What adapters get files from; None without storage. Close it before the client."""
+    if storage is None:
         return None
     budget = ByteBudget(round(settings.media_memory_mb * 1_000_000))
     uploads = UploadStore(Gateway(client, jitter=random.random))
@@ -262,9 +262,9 @@ def media_desk(
     async def had_it(ref: FileRef) -> bool:
         return ref.account_id is not None and await uploads.exists(UploadRef(ref.account_id, ref.media_id))
 
-    return Desk(
-        shelf,
-        Files(shelf, budget=budget, had_it=had_it, max_bytes=round(settings.media_max_mb * 1_000_000)),
+    return FileDelivery(
+        storage,
+        Files(storage, budget=budget, had_it=had_it, max_bytes=round(settings.media_max_mb * 1_000_000)),
         Uploads(uploads, budget=budget, owner=owner, clock=clock),
         link_base=settings.media_url,
     )

@@ -1,4 +1,4 @@
-"""An account at a WAHA simulator, over sockets or in virtual time, and a desk with a few files."""
+"""An account at a WAHA simulator, over sockets or in virtual time, and a delivery with a few files."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def file(media_id: str = "picture", **fields: Any) -> MediaPart:
     return MediaPart.model_validate({"type": "media", "mediaId": media_id, "mimeType": mime_type, **fields})
 
 
-class Desk:
+class FileDelivery:
     """Hands out the files above, whole."""
 
     def __init__(self, files: Mapping[str, MediaContent] = FILES) -> None:
@@ -69,15 +69,15 @@ class Desk:
         raise AssertionError("there are no handles")
 
 
-def adapter(transport: httpx.AsyncBaseTransport | None = None, desk: Desk | None = None) -> Waha:
-    return Waha(Http(transport), PartSender(jitter=NO_JITTER, random=Random(1), media=desk or Desk()))
+def adapter(transport: httpx.AsyncBaseTransport | None = None, delivery: FileDelivery | None = None) -> Waha:
+    return Waha(Http(transport), PartSender(jitter=NO_JITTER, random=Random(1), media=delivery or FileDelivery()))
 
 
 def providers_with(base_url: str, transport: httpx.AsyncBaseTransport | None = None) -> Providers:
     return providers(
         ProviderSettings(part_jitter=NO_JITTER),
         credentials=FixedCredentials({"*": secrets(base_url)}),
-        media=Desk(),
+        media=FileDelivery(),
         transport=transport,
         random=Random(1),
     )

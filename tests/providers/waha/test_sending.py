@@ -39,7 +39,7 @@ from tests.providers.waha.support import (
     FILES,
     KEY,
     Answering,
-    Desk,
+    FileDelivery,
     World,
     adapter,
     credentials,
@@ -113,9 +113,9 @@ async def test_parts_go_one_by_one_and_the_last_ones_id_is_the_messages(link: Li
 # --- what is sent, to the letter
 
 
-async def sent_bodies(*parts: Part, to: str = "4915112345", desk: Desk | None = None) -> Answering:
+async def sent_bodies(*parts: Part, to: str = "4915112345", delivery: FileDelivery | None = None) -> Answering:
     gateway = Answering(201, {"id": "true_4915112345@c.us_ABC"})
-    await adapter(gateway, desk).send(message(parts=parts, to=to), credentials(), limit=LIMIT)
+    await adapter(gateway, delivery).send(message(parts=parts, to=to), credentials(), limit=LIMIT)
     return gateway
 
 
@@ -195,7 +195,7 @@ async def test_a_template_is_refused_because_whatsapp_sessions_have_none() -> No
 async def test_a_file_that_is_too_large_to_travel_inside_a_call_is_refused() -> None:
     large = MediaContent(media_id="l", mime_type="video/mp4", filename="l.mp4", content=bytes(MAX_FILE_BYTES + 1))
     gateway = Answering(201, {"id": "x"})
-    outcome = await adapter(gateway, Desk({"large": large})).send(
+    outcome = await adapter(gateway, FileDelivery({"large": large})).send(
         message(parts=(file("large"),)), credentials(), limit=LIMIT
     )
     assert isinstance(outcome, Rejected)
@@ -203,7 +203,7 @@ async def test_a_file_that_is_too_large_to_travel_inside_a_call_is_refused() -> 
     assert gateway.asked == []
 
 
-async def test_a_file_that_is_missing_is_the_desks_refusal() -> None:
+async def test_a_file_that_is_missing_is_the_refusal_of_its_delivery() -> None:
     outcome = await adapter(Answering(201)).send(message(parts=(file("nothing"),)), credentials(), limit=LIMIT)
     assert isinstance(outcome, Rejected)
     assert outcome.code is ErrorCode.MEDIA_MISSING

@@ -26,7 +26,7 @@ from firestore_outbox.firestore.writes import upsert
 from firestore_outbox.inbound.webhook import Answer
 from firestore_outbox.lane.ref import LaneRef
 from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET, ProviderSimulator
-from firestore_outbox.media.directory import DirectoryShelf
+from firestore_outbox.media.directory import DirectoryStorage
 from firestore_outbox.media.storage import FileRef
 from firestore_outbox.messages.enqueue import Enqueued, NewMessage
 from firestore_outbox.messages.model import MediaPart, OutboxMessage
@@ -36,7 +36,7 @@ from firestore_outbox.providers.pool import ConnectionPool
 from firestore_outbox.providers.protocol import Checked
 from firestore_outbox.providers.registry import Providers, ProviderSettings, providers
 from firestore_outbox.settings import Settings
-from firestore_outbox.wiring import System, assemble, media_desk
+from firestore_outbox.wiring import System, assemble, media_delivery
 from tests.patience import PATIENCE_SECONDS
 from tests.providers.support import LIMIT, NO_JITTER, WEBHOOK
 
@@ -86,7 +86,7 @@ class Office:
     simulator: ProviderSimulator
     providers: Providers
     system: System
-    shelf: DirectoryShelf
+    storage: DirectoryStorage
     seen: Seen
     control: httpx.AsyncClient
     webhooks: list[HttpCall] = field(default_factory=list)
@@ -118,7 +118,7 @@ class Office:
         return [json.loads(it.content) for it in self.seen.requests if it.url.path.endswith("/messages")]
 
     async def add_file(self, media_id: str = "picture", content: bytes = PICTURE, account_id: str = "acme") -> None:
-        await self.shelf.add(FileRef(account_id, media_id), content, mime_type="image/png", filename=None)
+        await self.storage.add(FileRef(account_id, media_id), content, mime_type="image/png", filename=None)
 
     # --- the whole system
 
@@ -169,9 +169,9 @@ async def office(directory: Path, **options: Any) -> AsyncIterator[Office]:
     client._firestore_api_internal = FirestoreAsyncClient(transport=transport)
     await firestore.start()
     holder: list[Office] = []
-    settings, random, shelf = Settings(), Random(1), DirectoryShelf(directory)
-    desk = media_desk(settings, shelf, client=client, owner="worker", clock=system_clock, random=random)
-    assert desk is not None
+    settings, random, storage = Settings(), Random(1), DirectoryStorage(directory)
+    delivery = media_delivery(settings, storage, client=client, owner="worker", clock=system_clock, random=random)
+    assert delivery is not None
 
     async def deliver(call: HttpCall) -> Answered:
         return await holder[0]._webhook(call)
@@ -182,7 +182,7 @@ async def office(directory: Path, **options: Any) -> AsyncIterator[Office]:
         registry = providers(
             ProviderSettings(whatsapp_cloud_url=f"{simulator.url}/whatsapp_cloud/v23.0", part_jitter=NO_JITTER),
             credentials=FixedCredentials({"*": SECRETS}),
-            media=desk,
+            media=delivery,
             transport=seen,
             random=random,
         )
@@ -196,9 +196,9 @@ async def office(directory: Path, **options: Any) -> AsyncIterator[Office]:
             random=random,
         )
         async with httpx.AsyncClient(base_url=simulator.url, trust_env=False, timeout=PATIENCE_SECONDS) as control:
-            it = Office(simulator, registry, system, shelf, seen, control, **options)
+            it = Office(simulator, registry, system, storage, seen, control, **options)
             holder.append(it)
             yield it
-        await desk.close()
+        await delivery.close()
         await registry.close()
     await firestore.stop()

@@ -127,7 +127,7 @@ async def test_a_handle_is_trusted_for_a_day_less_than_meta_keeps_the_file(acme:
     at = datetime(2026, 3, 1, tzinfo=UTC)
     handed: list[object] = []
 
-    class Desk:
+    class FileDelivery:
         async def ready(self, *args: object, limit: timedelta) -> object:
             upload = args[-1]
             file = MediaStream(media_id="m", mime_type="image/png", filename="f.png", body=Streamed.of(PICTURE))
@@ -140,7 +140,7 @@ async def test_a_handle_is_trusted_for_a_day_less_than_meta_keeps_the_file(acme:
     registry = providers(
         ProviderSettings(whatsapp_cloud_url=f"{acme.simulator.url}/whatsapp_cloud/v23.0"),
         credentials=FixedCredentials({"*": SECRETS}),
-        media=Desk(),  # type: ignore[arg-type]  # a desk that only asks for the upload
+        media=FileDelivery(),  # type: ignore[arg-type]  # a delivery that only asks for the upload
         clock=lambda: at,
     )
     await registry.send(NAME, message(parts=(media(),)), limit=LIMIT)

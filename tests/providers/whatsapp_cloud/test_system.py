@@ -120,7 +120,7 @@ async def test_a_recipient_who_got_too_much_waits_and_the_others_do_not(acme: Of
     assert (await acme.document(paths.account("acme")))["status"] == "active"
 
 
-async def test_a_picture_from_the_shelf_reaches_the_recipient(acme: Office) -> None:
+async def test_a_picture_in_storage_reaches_the_recipient(acme: Office) -> None:
     await acme.account()
     await acme.add_file()
     parts: list[dict[str, Any]] = [

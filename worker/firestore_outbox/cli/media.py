@@ -11,10 +11,10 @@ import typer
 
 from firestore_outbox.cli.output import Json, console, fail, run, show_json
 from firestore_outbox.cli.system import settings_from, with_system
-from firestore_outbox.media.storage import FileRef, Shelf, media_id_of
+from firestore_outbox.media.storage import FileRef, Storage, media_id_of
 from firestore_outbox.operations.adopt_media import adopt_files
 from firestore_outbox.settings import Settings
-from firestore_outbox.wiring import System, shelf_from
+from firestore_outbox.wiring import System, storage_from
 
 MEGABYTE = 1_000_000
 
@@ -51,7 +51,7 @@ def add(
 
     async def work() -> dict[str, Any]:
         settings = settings_from(os.environ)
-        shelf = _shelf(settings)
+        storage = _storage(settings)
         content = file.read_bytes()
         if not content:
             fail(f"{file} is empty")
@@ -60,15 +60,15 @@ def add(
             fail(f"{file} has {size}; the limit is {most} (OUTBOX_MEDIA_MAX_MB)")
         ref = FileRef(account, media_id_of(content))
         try:
-            await shelf.add(ref, content, mime_type=kind, filename=file.name)
+            await storage.add(ref, content, mime_type=kind, filename=file.name)
         finally:
-            shelf.close()
+            storage.close()
         return {
             "accountId": account,
             "mediaId": ref.media_id,
             "mimeType": kind,
             "bytes": len(content),
-            "at": shelf.where(ref),
+            "at": storage.where(ref),
         }
 
     added = run(work())
@@ -78,11 +78,11 @@ def add(
         console.print(added["mediaId"])
 
 
-def _shelf(settings: Settings) -> Shelf:
-    shelf = shelf_from(settings)
-    if shelf is None:
+def _storage(settings: Settings) -> Storage:
+    storage = storage_from(settings)
+    if storage is None:
         fail("no storage for files is configured: set OUTBOX_MEDIA_BUCKET, or OUTBOX_MEDIA_DIR on one machine")
-    return shelf
+    return storage
 
 
 def adopt(
@@ -95,11 +95,11 @@ def adopt(
     nothing."""
 
     async def work(system: System) -> dict[str, Any]:
-        shelf = _shelf(system.settings)
+        storage = _storage(system.settings)
         try:
-            adopted = await adopt_files(system.gateway, shelf, dry_run=dry_run)
+            adopted = await adopt_files(system.gateway, storage, dry_run=dry_run)
         finally:
-            shelf.close()
+            storage.close()
         return {
             "dryRun": dry_run,
             "copied": [{"accountId": one.account_id, "mediaId": one.media_id} for one in adopted.copied],

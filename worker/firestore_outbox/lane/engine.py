@@ -42,9 +42,10 @@ from firestore_outbox.lane.store import LaneStore, StoredLane
 from firestore_outbox.lane.wake import Waker
 from firestore_outbox.sending.backoff import Backoff
 
-A_MOMENT = timedelta(seconds=5)
+LONGEST_EARLY_WAIT = timedelta(seconds=5)
+"""How long the engine waits for a lane that is not due yet."""
 NEAR = timedelta(seconds=60)
-"""A task that comes so much early, or less, may only have another clock behind it."""
+"""A task that arrives at most this early may come from a machine with another clock."""
 
 
 class Handler(Protocol):
@@ -157,7 +158,7 @@ class LaneEngine:
             early = acquired.at - self._clock()
             if early <= NEAR:
                 async with self._slots.without():
-                    await asyncio.sleep(max(0.0, min(early, A_MOMENT).total_seconds()))
+                    await asyncio.sleep(max(0.0, min(early, LONGEST_EARLY_WAIT).total_seconds()))
                 if self._stopping:
                     return NotHeld(self._clock())
                 acquired = await self._acquire(ref)

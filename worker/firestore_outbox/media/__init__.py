@@ -1,7 +1,7 @@
 """Files on their way to providers (docs/media.md).
 
-shelf       what a place for files is; `directory` and `bucket` are the two
-files       a file of the shelf, within the limits, read once for many that ask at a time
-uploads     a file at a provider, uploaded once for an account whoever asks
-desk        what a sender is handed instead of the file, by what its provider takes
+storage     where files are: in a `directory` or in a `bucket`
+files       a file in storage, within the limits, read once for many messages that need it at a time
+uploads     a file at a provider, uploaded once for an account
+delivery    what an adapter gets instead of the file: a handle, a URL or the bytes
 """

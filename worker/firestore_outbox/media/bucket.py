@@ -1,8 +1,8 @@
-"""A shelf in Cloud Storage: the object `media/{accountId}/{mediaId}`, with its type in `Content-Type` and its name in
+"""Files in Cloud Storage: the object `media/{accountId}/{mediaId}`, with its type in `Content-Type` and its name in the
 metadata `filename`.
 
-Google's library is synchronous, so it works in threads, of which there are few: a storage that hangs must not take the
-threads of others. It is imported when it is first needed; most processes never do.
+Google's library is synchronous, so it works in a few threads of its own: if Cloud Storage hangs, other work keeps its
+threads. It is imported when it is first needed, because most processes never need it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, TypeVar
 
-from firestore_outbox.media.storage import PIECE_BYTES, FileRef, Found, ShelfUnavailable
+from firestore_outbox.media.storage import PIECE_BYTES, FileRef, Found, StorageUnavailable
 
 T = TypeVar("T")
 
@@ -27,11 +27,11 @@ CALL_SECONDS = 10.0
 TRIES_SECONDS = 15.0
 """From the first try of a request to the last."""
 _UNTOLD = "application/octet-stream"
-"""What Cloud Storage says of an object whose type nobody told it."""
+"""The type that Cloud Storage reports for an object that was stored without one."""
 
 
-class BucketShelf:
-    """Credentials are those of the environment; STORAGE_EMULATOR_HOST names a place that wants none."""
+class BucketStorage:
+    """Credentials come from the environment; with STORAGE_EMULATOR_HOST none are needed."""
 
     def __init__(self, bucket: str, *, project: str, credentials: Any = None) -> None:
         self._name = bucket
@@ -72,9 +72,9 @@ class BucketShelf:
             checksum.update(piece or b"")
             is_last = start + PIECE_BYTES >= found.size_bytes
             if piece is None or len(piece) != min(PIECE_BYTES, found.size_bytes - start):
-                raise ShelfUnavailable(f"{self.where(ref)} changed while it was read")
+                raise StorageUnavailable(f"{self.where(ref)} changed while it was read")
             if is_last and found.crc32c not in (None, b64encode(checksum.digest()).decode()):
-                raise ShelfUnavailable(f"{self.where(ref)} does not match its checksum")
+                raise StorageUnavailable(f"{self.where(ref)} does not match its checksum")
             yield piece
 
     async def link(self, ref: FileRef, *, lasts: timedelta) -> str | None:
@@ -175,7 +175,7 @@ class BucketShelf:
             return None
         except (GoogleAPIError, GoogleAuthError, DataCorruption, RequestException, OSError) as error:
             # Its own text may quote a signed address.
-            raise ShelfUnavailable(f"gs://{self._name} cannot be used ({_said(error)})") from error
+            raise StorageUnavailable(f"gs://{self._name} cannot be used ({_said(error)})") from error
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""The desk: what a sender is handed instead of a file, by what its provider takes."""
+"""What an adapter gets instead of a file: a handle, a URL or the bytes, as its provider takes them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TypeVar, assert_never
 from urllib.parse import quote
 
 from firestore_outbox.media.answers import A_WHILE, not_yet
-from firestore_outbox.media.files import Files, OnShelf
+from firestore_outbox.media.files import Files, StoredFile
 from firestore_outbox.media.shared import Remembered
-from firestore_outbox.media.storage import FileRef, Shelf, ShelfUnavailable
+from firestore_outbox.media.storage import FileRef, Storage, StorageUnavailable
 from firestore_outbox.media.uploads import FileKey, Uploads
 from firestore_outbox.messages.model import MediaPart
 from firestore_outbox.providers.media import MediaHandle, MediaLink, NotUploaded, ReadyMedia, Upload
@@ -24,11 +24,11 @@ LINK_LASTS = timedelta(days=2)
 """A provider may fetch a file only when its recipient's phone is back."""
 
 
-class Desk:
-    """`link_base` is where the shelf's files can be fetched by anybody; without it the shelf is asked for links."""
+class FileDelivery:
+    """`link_base`: the URL below which files can be fetched. Empty: storage makes the URLs."""
 
-    def __init__(self, shelf: Shelf, files: Files, uploads: Uploads, *, link_base: str = "") -> None:
-        self._shelf = shelf
+    def __init__(self, storage: Storage, files: Files, uploads: Uploads, *, link_base: str = "") -> None:
+        self._storage = storage
         self._files = files
         self._uploads = uploads
         self._link_base = link_base.rstrip("/")
@@ -63,7 +63,7 @@ class Desk:
 
     async def close(self) -> None:
         await self._uploads.stop()
-        self._shelf.close()
+        self._storage.close()
 
     async def _link(self, account_id: str, part: MediaPart) -> MediaLink | Rejected | Postponed:
         own = FileRef(account_id, part.mediaId)
@@ -71,11 +71,11 @@ class Desk:
         if known is not None:
             return known
         file = await self._files.find(account_id, part)
-        if not isinstance(file, OnShelf):
+        if not isinstance(file, StoredFile):
             return file
         try:
             url = await self._address(file.ref)
-        except ShelfUnavailable:
+        except StorageUnavailable:
             return not_yet("no address of the file can be had at the moment", retry_after=A_WHILE)
         if url is None:
             return Rejected(
@@ -91,7 +91,7 @@ class Desk:
         if self._link_base:
             names = [name for name in (ref.account_id, ref.media_id) if name is not None]
             return "/".join((self._link_base, *(quote(name, safe="") for name in names)))
-        return await self._shelf.link(ref, lasts=LINK_LASTS)
+        return await self._storage.link(ref, lasts=LINK_LASTS)
 
 
 async def _within(limit: timedelta, work: Awaitable[T]) -> T | Postponed:

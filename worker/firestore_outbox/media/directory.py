@@ -1,4 +1,4 @@
-"""A shelf on this machine: `{directory}/{accountId}/{mediaId}`, percent-encoded, and nothing but the content.
+"""Files in a directory of this machine: `{directory}/{accountId}/{mediaId}`, percent-encoded, content only.
 
 Each message says the type and the name of the file that it sends.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 from urllib.parse import quote
 
-from firestore_outbox.media.storage import PIECE_BYTES, FileRef, Found, ShelfUnavailable
+from firestore_outbox.media.storage import PIECE_BYTES, FileRef, Found, StorageUnavailable
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ LONGEST_NAME = 255
 """Of a file, on every system that we know. A longer one is replaced by its hash."""
 
 
-class DirectoryShelf:
+class DirectoryStorage:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
@@ -52,7 +52,7 @@ class DirectoryShelf:
         for start in range(0, found.size_bytes, PIECE_BYTES):
             piece = await self._in_thread(partial(_piece, self._path(ref), start))
             if len(piece) != min(PIECE_BYTES, found.size_bytes - start):
-                raise ShelfUnavailable(f"{self.where(ref)} changed while it was read")
+                raise StorageUnavailable(f"{self.where(ref)} changed while it was read")
             yield piece
 
     async def link(self, ref: FileRef, *, lasts: timedelta) -> str | None:
@@ -96,7 +96,7 @@ class DirectoryShelf:
         try:
             return await asyncio.get_running_loop().run_in_executor(None, work)
         except OSError as error:
-            raise ShelfUnavailable(f"{self._directory} cannot be used ({error.strerror or error})") from error
+            raise StorageUnavailable(f"{self._directory} cannot be used ({error.strerror or error})") from error
 
 
 def _piece(path: Path, start: int) -> bytes:

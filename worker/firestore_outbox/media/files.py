@@ -1,10 +1,10 @@
-"""A file of the shelf, as a message needs it: the account's own, not too large, whole or in pieces.
+"""A file in storage, as a message needs it: the account's own, not too large, whole or in pieces.
 
-A provider that takes files inside messages would have a file read for each of a thousand; so the last ones are kept in
-memory, up to a total. That a file is missing or too large is remembered for a moment, for the same reason.
+A provider that takes files inside messages would cause a read for each of a thousand messages, so the files used last
+stay in memory, up to a total. For the same reason, a missing or too large file is remembered for `REMEMBER`.
 
-Before version 0.2 all accounts shared one place. A file there is still used for an account that has uploaded it before,
-which its upload document shows; for all others it does not exist.
+Before version 0.2 all accounts shared one folder. An account can still use a file there if it has uploaded it before,
+as its upload document shows; for other accounts the file does not exist.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from firestore_outbox.media.answers import A_WHILE, not_yet
 from firestore_outbox.media.budget import ByteBudget
 from firestore_outbox.media.opened import OpenFiles
 from firestore_outbox.media.shared import Remembered, Shared
-from firestore_outbox.media.storage import FileRef, Found, Shelf, ShelfUnavailable
+from firestore_outbox.media.storage import FileRef, Found, Storage, StorageUnavailable
 from firestore_outbox.messages.model import MediaPart
 from firestore_outbox.providers.http import Streamed
 from firestore_outbox.providers.media import MediaContent, MediaStream
@@ -38,7 +38,7 @@ class HadIt(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class OnShelf:
+class StoredFile:
     """A file that the account may send."""
 
     ref: FileRef
@@ -48,21 +48,21 @@ class OnShelf:
 
 class Files:
     def __init__(
-        self, shelf: Shelf, *, budget: ByteBudget, had_it: HadIt, max_bytes: int, keep_bytes: int = KEEP_BYTES
+        self, storage: Storage, *, budget: ByteBudget, had_it: HadIt, max_bytes: int, keep_bytes: int = KEEP_BYTES
     ) -> None:
-        self._shelf = shelf
+        self._storage = storage
         self._budget = budget
         self._had_it = had_it
         self._max_bytes = max_bytes
-        self._found: Remembered[FileRef, OnShelf | Rejected] = Remembered()
-        self._looking: Shared[FileRef, OnShelf | Rejected] = Shared()
+        self._found: Remembered[FileRef, StoredFile | Rejected] = Remembered()
+        self._looking: Shared[FileRef, StoredFile | Rejected] = Shared()
         self._open = OpenFiles(budget)
         self._kept = _Kept(keep_bytes)
 
     async def content(self, account_id: str, part: MediaPart) -> MediaContent | Rejected | Postponed:
         """The whole file, in memory until its `done` is called."""
         file = await self.find(account_id, part)
-        if not isinstance(file, OnShelf):
+        if not isinstance(file, StoredFile):
             return file
         ref, size = file.ref, file.found.size_bytes
         if size > self._budget.total_bytes:
@@ -71,7 +71,7 @@ class Files:
             )
         try:
             content = await self._open.use(ref, size, lambda: self._read(ref))
-        except ShelfUnavailable as error:
+        except StorageUnavailable as error:
             return _unavailable(account_id, error)
         if content is None:
             return self._missing(FileRef(account_id, part.mediaId), part)
@@ -84,53 +84,53 @@ class Files:
         )
 
     async def stream(self, account_id: str, part: MediaPart) -> MediaStream | Rejected | Postponed:
-        """The file in pieces. Reading them raises ShelfUnavailable."""
+        """The file in pieces. Reading them raises StorageUnavailable."""
         file = await self.find(account_id, part)
-        if not isinstance(file, OnShelf):
+        if not isinstance(file, StoredFile):
             return file
         ref, found = file.ref, file.found
         return MediaStream(
             media_id=part.mediaId,
             mime_type=found.mime_type or part.mimeType,
             filename=part.filename or found.filename or part.mediaId,
-            body=Streamed(size_bytes=found.size_bytes, pieces=lambda: self._shelf.pieces(ref, found)),
+            body=Streamed(size_bytes=found.size_bytes, pieces=lambda: self._storage.pieces(ref, found)),
         )
 
-    async def find(self, account_id: str, part: MediaPart) -> OnShelf | Rejected | Postponed:
+    async def find(self, account_id: str, part: MediaPart) -> StoredFile | Rejected | Postponed:
         ref = FileRef(account_id, part.mediaId)
         known = self._found.get(ref)
         if known is not None:
             return known
         try:
             return await self._looking.get(ref, lambda: self._look(ref, part))
-        except ShelfUnavailable as error:
+        except StorageUnavailable as error:
             return _unavailable(account_id, error)
         except StoreUnavailable:
             return not_yet("it cannot be told whether the account has this file")
 
-    async def _look(self, ref: FileRef, part: MediaPart) -> OnShelf | Rejected:
-        at, found = ref, await self._shelf.find(ref)
+    async def _look(self, ref: FileRef, part: MediaPart) -> StoredFile | Rejected:
+        at, found = ref, await self._storage.find(ref)
         if found is None and await self._had_it(ref):
-            at, found = ref.old, await self._shelf.find(ref.old)
+            at, found = ref.old, await self._storage.find(ref.old)
         answer = self._missing(ref, part) if found is None else self._checked(part, at, found)
         self._found.keep(ref, answer, REMEMBER)
         return answer
 
-    def _checked(self, part: MediaPart, ref: FileRef, found: Found) -> OnShelf | Rejected:
+    def _checked(self, part: MediaPart, ref: FileRef, found: Found) -> StoredFile | Rejected:
         if found.size_bytes == 0:
             return Rejected(code=ErrorCode.MEDIA_MISSING, detail=f"the file {_shown(part)} is empty")
         if found.size_bytes > self._max_bytes:
             return _too_large(part, found.size_bytes, self._max_bytes, "are sent (OUTBOX_MEDIA_MAX_MB)")
-        return OnShelf(ref, found)
+        return StoredFile(ref, found)
 
     async def _read(self, ref: FileRef) -> bytes | None:
-        content = self._kept.get(ref) or await self._shelf.read(ref)
+        content = self._kept.get(ref) or await self._storage.read(ref)
         if content is not None:
             self._kept.put(ref, content)
         return content
 
     def _missing(self, ref: FileRef, part: MediaPart) -> Rejected:
-        detail = f"the account has no file {_shown(part)}: it must be at {self._shelf.where(ref)[:300]} first"
+        detail = f"the account has no file {_shown(part)}: it must be at {self._storage.where(ref)[:300]} first"
         return Rejected(code=ErrorCode.MEDIA_MISSING, detail=detail)
 
 
@@ -161,8 +161,8 @@ def _too_large(part: MediaPart, size: int, most: int, what: str) -> Rejected:
     return Rejected(code=ErrorCode.INVALID_MESSAGE, detail=detail)
 
 
-def _unavailable(account_id: str, error: ShelfUnavailable) -> Postponed:
-    log.shelf_unavailable(account_id, error)
+def _unavailable(account_id: str, error: StorageUnavailable) -> Postponed:
+    log.storage_unavailable(account_id, error)
     return not_yet("the file cannot be read at the moment", retry_after=A_WHILE)
 
 

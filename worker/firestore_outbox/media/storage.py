@@ -1,10 +1,10 @@
-"""A place for files: each is there under its account and its mediaId, and never changes.
+"""Storage for files: each file has an account and a mediaId, and never changes.
 
 A file under an id that is already taken would be sent in place of the first one by some workers and not by others, so
 ids are made from the content (`media_id_of`). A frontend that makes its own must keep to that rule.
 
-An account's messages can name files of that account alone: where a file is depends on the account that sends it. Before
-version 0.2 all accounts shared one place; `FileRef.old` names a file there (see files.py).
+A message can send only files of its own account: the account is part of a file's path. Before version 0.2 all accounts
+shared one folder; `FileRef.old` names a file there (see files.py).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Protocol
 from firestore_outbox.errors import OutboxError
 
 
-class ShelfUnavailable(OutboxError):
-    """The place where files are kept does not answer, or refuses us. Whether a file is there is not known."""
+class StorageUnavailable(OutboxError):
+    """Storage does not answer, or refuses access. Whether a file exists is unknown."""
 
 
 PIECE_BYTES = 4 * 1024 * 1024
@@ -31,7 +31,7 @@ class FileRef:
     """A file's name."""
 
     account_id: str | None
-    """None: in the place that all accounts shared before version 0.2."""
+    """None: in the folder that all accounts shared before version 0.2."""
     media_id: str
 
     @property
@@ -43,40 +43,40 @@ class FileRef:
 class Found:
     size_bytes: int
     mime_type: str | None = None
-    """None where the place keeps none: the message says it too."""
+    """None if storage has none: the message names it too."""
     filename: str | None = None
     crc32c: str | None = None
-    """Of the content, in base64; None where the place keeps none."""
+    """Checksum of the content, in base64; None if storage has none."""
 
 
-class Shelf(Protocol):
+class Storage(Protocol):
     def where(self, ref: FileRef) -> str:
-        """For a person: where the file is, or would have to be."""
+        """Where the file is or should be, for error messages."""
         ...
 
     async def find(self, ref: FileRef) -> Found | None:
-        """None: there is no such file. Raises ShelfUnavailable."""
+        """None: there is no such file. Raises StorageUnavailable."""
         ...
 
     async def read(self, ref: FileRef) -> bytes | None:
-        """The whole content; None if it is gone. Raises ShelfUnavailable."""
+        """The whole content; None if it is gone. Raises StorageUnavailable."""
         ...
 
     def pieces(self, ref: FileRef, found: Found) -> AsyncIterator[bytes]:
-        """The content in pieces of PIECE_BYTES. Raises ShelfUnavailable, also for a file that is gone or has changed,
+        """The content in pieces of PIECE_BYTES. Raises StorageUnavailable, also for a file that is gone or has changed,
         before the last piece."""
         ...
 
     async def link(self, ref: FileRef, *, lasts: timedelta) -> str | None:
-        """An address that anybody can fetch the file from; None if this place has none to give."""
+        """A public URL of the file; None if this storage has no URLs."""
         ...
 
     async def add(self, ref: FileRef, content: bytes, *, mime_type: str, filename: str | None) -> None:
-        """Whole or not at all; what is there already stays. Raises ShelfUnavailable."""
+        """Store a whole file or nothing; an existing file stays. Raises StorageUnavailable."""
         ...
 
     async def copy(self, ref: FileRef, to: FileRef) -> None:
-        """Both are there afterwards; what is there already stays. Raises ShelfUnavailable."""
+        """Copy a file; an existing target stays. Raises StorageUnavailable."""
         ...
 
     def close(self) -> None: ...

@@ -24,7 +24,7 @@ from firestore_outbox.firestore.gateway import Conflict
 from firestore_outbox.media.answers import A_WHILE, not_yet
 from firestore_outbox.media.budget import ByteBudget
 from firestore_outbox.media.shared import Remembered, Shared
-from firestore_outbox.media.storage import PIECE_BYTES, ShelfUnavailable
+from firestore_outbox.media.storage import PIECE_BYTES, StorageUnavailable
 from firestore_outbox.media.store import StoredUpload, UploadRef, UploadStore
 from firestore_outbox.media.upload import Busy, Free, Ready, Refused, claimed, look, time_for
 from firestore_outbox.media.upload import Upload as UploadState
@@ -184,7 +184,7 @@ async def _called(key: FileKey, upload: Upload, file: MediaStream, limit: timede
             return await upload(file, limit)
     except TimeoutError:
         return Unknown(detail="the upload was not answered in time")
-    except ShelfUnavailable:
+    except StorageUnavailable:
         return not_yet("the file cannot be read at the moment", retry_after=A_WHILE)
     except Exception as error:  # noqa: BLE001 - the border: an adapter that broke must not end the account's turn
         log.adapter_failed(key.account_id, error, media_id=key.media_id)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.gateway import Gateway
 from firestore_outbox.media.owner import GiveTo, Named, Unclear, owners
-from firestore_outbox.media.storage import FileRef, Shelf
+from firestore_outbox.media.storage import FileRef, Storage
 from firestore_outbox.media.store import UploadRef, UploadStore
 from firestore_outbox.messages.model import MediaPart, OutboxMessage, OutboxStatus, Part
 from firestore_outbox.messages.store import MessageStore
@@ -32,14 +32,14 @@ class Adopted:
     unclear: list[Unclear] = field(default_factory=list)
 
 
-async def adopt_files(gateway: Gateway, shelf: Shelf, *, dry_run: bool) -> Adopted:
+async def adopt_files(gateway: Gateway, storage: Storage, *, dry_run: bool) -> Adopted:
     uploads, seen, named = UploadStore(gateway), set[FileRef](), []
     async for account_id, part in _parts(gateway):
         ref = FileRef(account_id, part.mediaId)
         if ref in seen:
             continue
         seen.add(ref)
-        if await shelf.find(ref) is None and await shelf.find(ref.old) is not None:
+        if await storage.find(ref) is None and await storage.find(ref.old) is not None:
             has_uploaded = await uploads.exists(UploadRef(account_id, part.mediaId))
             named.append(Named(account_id, part.mediaId, has_uploaded))
     adopted = Adopted()
@@ -49,7 +49,7 @@ async def adopt_files(gateway: Gateway, shelf: Shelf, *, dry_run: bool) -> Adopt
             continue
         ref = FileRef(decision.account_id, decision.media_id)
         if not dry_run:
-            await shelf.copy(ref.old, ref)
+            await storage.copy(ref.old, ref)
         adopted.copied.append(decision)
     return adopted
 

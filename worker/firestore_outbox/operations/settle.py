@@ -16,7 +16,7 @@ from firestore_outbox.messages.message_document import StoredMessage
 from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
 from firestore_outbox.messages.store import MessageStore
 from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
-from firestore_outbox.receipts.release_thread import FreeThread
+from firestore_outbox.receipts.release_thread import ReleaseThread
 from firestore_outbox.receipts.rules import Advance, Arrived, Bounced, Progress, Receipt, apply
 
 TRIES = 8
@@ -41,9 +41,9 @@ class NotSettled:
 
 
 class Settle:
-    def __init__(self, messages: MessageStore, free_thread: FreeThread, clock: Clock) -> None:
+    def __init__(self, messages: MessageStore, release_thread: ReleaseThread, clock: Clock) -> None:
         self._messages = messages
-        self._free_thread = free_thread
+        self._release_thread = release_thread
         self._clock = clock
 
     async def __call__(self, request_id: str, settled_as: SettledAs) -> Settled | NotSettled:
@@ -62,7 +62,7 @@ class Settle:
             if not isinstance(decision, Advance) or decision.outbox is None:
                 return NotSettled(f"{request_id} is shown as {before.shown.status.value} already")
             if not isinstance(await self._messages.settle(before, decision.shown, (stored, decision.outbox)), Conflict):
-                await self._free_thread(message)
+                await self._release_thread(message)
                 return Settled(request_id, settled_as)
         return NotSettled(f"{request_id} is being changed by others; try again")
 

@@ -1,8 +1,8 @@
 """Media on its way to a provider: what a sender asks for, and what an adapter is handed.
 
-A part of a message names a file by its mediaId and nothing more. Before the part is sent, the desk makes of it what the
-provider takes (`MediaMode`): an id of the provider's own after one upload, a link that it can fetch, or the bytes.
-Where files are kept and how an upload is shared between workers is the desk's business (media/).
+A part of a message names a file by its mediaId. Before the part is sent, `MediaDelivery` turns the file into what the
+provider takes (`MediaMode`): the provider's own id after one upload, a URL that it can fetch, or the bytes. Where files
+are stored and how workers share an upload is decided in media/.
 
 A provider may refuse a handle that it gave us: it expired early, or the file was lost on its side. Such a refusal is
 proof that nothing was sent, so the file is uploaded again and the part is sent once more, once.
@@ -91,7 +91,7 @@ Upload = Callable[[MediaStream, timedelta], Awaitable[Uploaded | NotUploaded]]
 """An adapter's call, within the time given."""
 
 
-class MediaDesk(Protocol):
+class MediaDelivery(Protocol):
     async def ready(
         self,
         account_id: str,
@@ -111,7 +111,7 @@ class MediaDesk(Protocol):
 
 
 class NoMedia:
-    """The desk of an installation that keeps no files."""
+    """For an installation without storage for files: every media part is rejected."""
 
     async def ready(
         self,
@@ -125,7 +125,7 @@ class NoMedia:
     ) -> ReadyMedia | NotUploaded:
         return Rejected(
             code=ErrorCode.MEDIA_MISSING,
-            detail="no place for media is configured: set OUTBOX_MEDIA_BUCKET, or OUTBOX_MEDIA_DIR on one machine",
+            detail="no storage for files is configured: set OUTBOX_MEDIA_BUCKET, or OUTBOX_MEDIA_DIR on one machine",
         )
 
     async def forget(self, account_id: str, provider: str, part: MediaPart, handle: MediaHandle) -> None:

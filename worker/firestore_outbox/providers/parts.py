@@ -23,7 +23,7 @@ from firestore_outbox.messages.correlation import Correlation
 from firestore_outbox.messages.model import MediaPart, OutboxMessage, Part
 from firestore_outbox.providers.media import (
     MediaContent,
-    MediaDesk,
+    MediaDelivery,
     MediaHandle,
     MediaLink,
     MediaRefused,
@@ -89,7 +89,7 @@ SendPart = Callable[[OnePart], Awaitable[Outcome | MediaRefused]]
 
 class PartSender:
     def __init__(
-        self, *, jitter: PartJitter, random: Random, sleep: Sleep = asyncio.sleep, media: MediaDesk | None = None
+        self, *, jitter: PartJitter, random: Random, sleep: Sleep = asyncio.sleep, media: MediaDelivery | None = None
     ) -> None:
         self._jitter = jitter
         self._random = random

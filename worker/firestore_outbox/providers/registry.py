@@ -30,7 +30,7 @@ from firestore_outbox.providers.http import Http
 from firestore_outbox.providers.interakt.adapter import DEFAULT_URL as INTERAKT_URL
 from firestore_outbox.providers.interakt.adapter import Interakt
 from firestore_outbox.providers.json_depth import is_too_deep
-from firestore_outbox.providers.media import MediaDesk, NoMedia
+from firestore_outbox.providers.media import MediaDelivery, NoMedia
 from firestore_outbox.providers.outcome import AuthFailed, Capability, NotConnected, Outcome, Unknown
 from firestore_outbox.providers.parts import PartJitter, PartSender, Sleep
 from firestore_outbox.providers.protocol import Checked, Profile, Provider, SessionState, Unrecognised, WebhookEvent
@@ -250,7 +250,7 @@ def providers(
     settings: ProviderSettings,
     *,
     credentials: CredentialResolver,
-    media: MediaDesk | None = None,
+    media: MediaDelivery | None = None,
     transport: httpx.AsyncBaseTransport | None = None,
     random: Random | None = None,
     sleep: Sleep = asyncio.sleep,

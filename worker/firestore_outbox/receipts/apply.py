@@ -15,7 +15,7 @@ from firestore_outbox.messages.model import OutboxMessage
 from firestore_outbox.messages.outbox_document import Stored
 from firestore_outbox.messages.store import MessageStore
 from firestore_outbox.providers.protocol import PartReceipt
-from firestore_outbox.receipts.release_thread import FreeThread
+from firestore_outbox.receipts.release_thread import ReleaseThread
 from firestore_outbox.receipts.rules import Ignored, apply, needs_outbox
 
 TRIES = 8
@@ -29,9 +29,9 @@ class Applied(StrEnum):
 
 
 class Receipts:
-    def __init__(self, messages: MessageStore, free_thread: FreeThread) -> None:
+    def __init__(self, messages: MessageStore, release_thread: ReleaseThread) -> None:
         self._messages = messages
-        self._free_thread = free_thread
+        self._release_thread = release_thread
 
     async def apply(self, account_id: str, event: PartReceipt) -> Applied:
         if not event.tells_of_message:
@@ -59,7 +59,7 @@ class Receipts:
             if isinstance(await self._messages.settle(found, decision.shown, settled), Conflict):
                 continue
             if settled is not None and document is not None:
-                await self._free_thread(document)
+                await self._release_thread(document)
             return Applied.ADVANCED
         raise RuntimeError(f"{event.request_id} is written by too many at once")
 

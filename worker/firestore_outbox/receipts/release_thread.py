@@ -1,4 +1,4 @@
-"""A thread that waited for a message in doubt need not wait any longer: a receipt has settled it, or a person."""
+"""Release a thread that waited for an uncertain message, once a receipt or an operator has settled it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from firestore_outbox.lane.wake import Waker
 from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
 
 
-class FreeThread:
+class ReleaseThread:
     def __init__(self, lanes: LaneStore, accounts: AccountStore, waker: Waker) -> None:
         self._lanes = lanes
         self._accounts = accounts

@@ -17,7 +17,8 @@ from firestore_outbox.accounts.window import Window, next_open, window_end_at
 from firestore_outbox.messages.model import OutboxMessage
 from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
 
-A_MOMENT = timedelta(microseconds=1)
+TICK = timedelta(microseconds=1)
+"""The smallest step of a Firestore timestamp."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ def lateness(message: OutboxMessage, at: datetime, now: datetime, last: str = ""
     if message.window is not None:
         return deferral(message.window, at)
     if message.run_id is not None:
-        code, sentence = ErrorCode.WINDOW_CLOSED, f"its delivery window closed at {_shown(message.send_by + A_MOMENT)}"
+        code, sentence = ErrorCode.WINDOW_CLOSED, f"its delivery window closed at {_shown(message.send_by + TICK)}"
     else:
         code, sentence = ErrorCode.DEADLINE_PASSED, f"it was to be sent by {_shown(message.send_by)}"
     if last:
@@ -58,7 +59,7 @@ def deferral(window: Window, at: datetime) -> Deferred:
 
 def last_moment(window_end: datetime) -> datetime:
     """The deadline of a message that must go before its window ends."""
-    return window_end - A_MOMENT
+    return window_end - TICK
 
 
 def _shown(at: datetime) -> str:

@@ -24,7 +24,7 @@ from firestore_outbox.lane.state import Lane, ThreadHold
 from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
 from firestore_outbox.messages.validation import InvalidMessage
 from firestore_outbox.providers.outcome import DeliveryError, in_doubt_after
-from firestore_outbox.sending.deadline import A_MOMENT, Deferred, TooLate, lateness
+from firestore_outbox.sending.deadline import TICK, Deferred, TooLate, lateness
 from firestore_outbox.sending.order import holds_now, named_by_elapsed, waits_for_another
 
 
@@ -115,7 +115,7 @@ def plan(
         if isinstance(candidate, InvalidMessage) or candidate.next_attempt_at is None:
             continue
         if candidate.send_by is not None and candidate.status is OutboxStatus.QUEUED:
-            times.append(candidate.send_by + A_MOMENT)  # to end it, should nothing come before
+            times.append(candidate.send_by + TICK)  # to end it, should nothing come before
         due_at = max(candidate.next_attempt_at, holds.shut.get(candidate.thread_id, now))
         if candidate.status is OutboxStatus.UNCERTAIN:
             times.append(due_at)

@@ -32,7 +32,7 @@ from firestore_outbox.providers.registry import ProviderSettings, providers
 from firestore_outbox.providers.whatsapp_cloud.adapter import URL as WHATSAPP_CLOUD_URL
 from firestore_outbox.settings import Settings
 from firestore_outbox.web.auth import GOOGLE_CERTS, CallerCheck
-from firestore_outbox.wiring import System, assemble, firestore_client, media_desk, shelf_from
+from firestore_outbox.wiring import System, assemble, firestore_client, media_delivery, storage_from
 
 STOP_WITHIN_SECONDS = 9.0
 RECONNECT_SECONDS = 1.0
@@ -47,7 +47,9 @@ async def system_from_environment(settings: Settings) -> AsyncIterator[System]:
     queries = query_channel(client)
     low, high = settings.part_jitter
     owner, random = owner_name(), SystemRandom()
-    desk = media_desk(settings, shelf_from(settings), client=client, owner=owner, clock=system_clock, random=random)
+    delivery = media_delivery(
+        settings, storage_from(settings), client=client, owner=owner, clock=system_clock, random=random
+    )
     registry = providers(
         ProviderSettings(
             simulated_url=os.environ.get("OUTBOX_SIMULATED_URL", "http://127.0.0.1:8083"),
@@ -56,7 +58,7 @@ async def system_from_environment(settings: Settings) -> AsyncIterator[System]:
             part_jitter=PartJitter(shortest=low, longest=high),
         ),
         credentials=credentials_from(os.environ),
-        media=desk,
+        media=delivery,
     )
     system = assemble(
         settings,
@@ -72,8 +74,8 @@ async def system_from_environment(settings: Settings) -> AsyncIterator[System]:
         yield system
     finally:
         queries.close()
-        if desk is not None:
-            await desk.close()
+        if delivery is not None:
+            await delivery.close()
         await registry.close()
         client.close()
 

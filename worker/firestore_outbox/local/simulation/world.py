@@ -43,7 +43,7 @@ from firestore_outbox.local.simulation.truth import Truth
 from firestore_outbox.local.simulators.core import ProviderCore
 from firestore_outbox.local.simulators.record import Record
 from firestore_outbox.local.simulators.webhooks import Webhooks
-from firestore_outbox.media.storage import Shelf
+from firestore_outbox.media.storage import Storage
 from firestore_outbox.messages.model import OutboxMessage
 from firestore_outbox.providers.credentials import FixedCredentials
 from firestore_outbox.providers.outcome import Outcome, Sent
@@ -51,7 +51,7 @@ from firestore_outbox.providers.parts import PartJitter
 from firestore_outbox.providers.registry import Providers, ProviderSettings, providers
 from firestore_outbox.receipts.late import RECEIPT_TASK, parse_batch
 from firestore_outbox.settings import Settings
-from firestore_outbox.wiring import System, assemble, media_desk
+from firestore_outbox.wiring import System, assemble, media_delivery
 
 SECRET = "simulated-webhook-secret"
 _CREDENTIALS = FixedCredentials({"*": {"token": "t", "webhookSecret": SECRET}})
@@ -81,7 +81,7 @@ class World:
         functions: int = 1,
         draw_skew: Callable[[], timedelta] = timedelta,
         on_conversation: OnConversation = nobody_listens,
-        shelf: Shelf | None = None,
+        storage: Storage | None = None,
         hold_room_bytes: int = ROOM_BYTES,
         commit_delay: CommitDelay | None = None,
     ) -> None:
@@ -96,7 +96,7 @@ class World:
         """The true time, which nobody in it knows exactly."""
         self.draw_skew = draw_skew
         self._on_conversation = on_conversation
-        self._shelf = shelf
+        self._storage = storage
         self._hold_room_bytes = hold_room_bytes
         self._names = 0
         self.firestore = FirestoreEmulator(
@@ -151,8 +151,8 @@ class World:
         random = Random(self.random.random())
         carried = None if kind == "client" else self.network.wire()
         client = self._client(carried)
-        desk = process.context.run(
-            media_desk, self.settings, self._shelf, client=client, owner=process.name, clock=clock, random=random
+        delivery = process.context.run(
+            media_delivery, self.settings, self._storage, client=client, owner=process.name, clock=clock, random=random
         )
         registry = providers(
             ProviderSettings(
@@ -160,7 +160,7 @@ class World:
                 part_jitter=PartJitter(shortest=timedelta(milliseconds=200), longest=timedelta(milliseconds=500)),
             ),
             credentials=_CREDENTIALS,
-            media=desk,
+            media=delivery,
             transport=self.transport,
             random=random,
         )

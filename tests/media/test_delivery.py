@@ -18,7 +18,7 @@ from firestore_outbox.messages.model import MediaPart
 from firestore_outbox.providers.media import MediaContent, MediaHandle, MediaLink
 from firestore_outbox.providers.outcome import ErrorCode, Postponed, Rejected, Retryable, Unknown
 from firestore_outbox.providers.protocol import MediaMode
-from tests.media.desks import PART, Endpoint, Place, with_workers
+from tests.media.deliveries import PART, Endpoint, Place, with_workers
 from tests.media.support import PICTURE
 
 FIRST = MediaHandle(handle="handle-1")
@@ -75,7 +75,7 @@ def test_one_worker_reads_the_document_once_for_a_thousand_messages(tmp_path: Pa
         for _ in range(1000):
             assert await worker.ready(endpoint) == FIRST
         assert sorted(reads) == ["BatchGetDocuments", "Commit", "Commit"]
-        assert (place.shelf.finds, place.shelf.reads) == (1, 1)
+        assert (place.storage.finds, place.storage.reads) == (1, 1)
 
     with_workers(body, tmp_path)
 
@@ -101,7 +101,7 @@ def test_an_upload_goes_on_when_the_message_that_asked_for_it_is_given_up(tmp_pa
     async def body(place: Place) -> None:
         endpoint, (worker,) = place.endpoint(takes_seconds=5), place.workers(["w1"])
         asked = asyncio.create_task(
-            worker.desk.ready("shop", "p", PART, MediaMode.UPLOAD, endpoint, limit=timedelta(20))
+            worker.delivery.ready("shop", "p", PART, MediaMode.UPLOAD, endpoint, limit=timedelta(20))
         )
         await asyncio.sleep(1)
         asked.cancel()
@@ -269,7 +269,7 @@ def test_a_provider_that_takes_bytes_gets_them_and_the_file_is_read_once(tmp_pat
         one = MediaContent(media_id=PART.mediaId, mime_type="image/png", filename="cat.png", content=PICTURE)
         assert files == [one] * 100
         assert await worker.ready(Endpoint(), mode=MediaMode.INLINE) == one
-        assert place.shelf.reads == 1
+        assert place.storage.reads == 1
 
     with_workers(body, tmp_path)
 
@@ -306,8 +306,8 @@ def test_that_a_file_is_missing_is_remembered_for_a_moment_and_then_looked_for_a
             answer = await worker.ready(endpoint, part=gone, mode=mode)
             assert isinstance(answer, Rejected)
             assert answer.code is ErrorCode.MEDIA_MISSING
-        assert place.shelf.finds == 1
-        await place.shelf.add(FileRef("shop", "gone"), PICTURE, mime_type="image/png", filename=None)
+        assert place.storage.finds == 1
+        await place.storage.add(FileRef("shop", "gone"), PICTURE, mime_type="image/png", filename=None)
         await asyncio.sleep(REMEMBER.total_seconds())
         assert isinstance(await worker.ready(endpoint, part=gone, mode=mode), MediaHandle | MediaLink | MediaContent)
 

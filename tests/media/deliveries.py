@@ -1,4 +1,4 @@
-"""Desks of several workers on one Firestore, and a provider's media endpoint that a test holds in its hand."""
+"""Deliveries of several workers on one Firestore, and a provider's media endpoint that a test holds in its hand."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from firestore_outbox.firestore import paths
 from firestore_outbox.local.simulation.network import NO_BAD_LUCK, Luck
 from firestore_outbox.local.simulation.processes import Process
 from firestore_outbox.local.simulation.world import World
-from firestore_outbox.media.delivery import Desk
-from firestore_outbox.media.directory import DirectoryShelf
+from firestore_outbox.media.delivery import FileDelivery
+from firestore_outbox.media.directory import DirectoryStorage
 from firestore_outbox.media.storage import FileRef, Found
 from firestore_outbox.messages.model import MediaPart
 from firestore_outbox.providers.media import MediaHandle, MediaStream, NotUploaded, ReadyMedia, Uploaded
 from firestore_outbox.providers.protocol import MediaMode
 from firestore_outbox.settings import Settings
-from firestore_outbox.wiring import media_desk
+from firestore_outbox.wiring import media_delivery
 from tests.media.support import MEDIA_ID, PICTURE, START
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ class Endpoint:
     """A world puts its clock here."""
 
 
-class CountingShelf(DirectoryShelf):
+class CountingStorage(DirectoryStorage):
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
         self.finds = 0
@@ -85,7 +85,7 @@ class CountingShelf(DirectoryShelf):
 @dataclass
 class Worker:
     process: Process
-    desk: Desk
+    delivery: FileDelivery
 
     async def ready(
         self,
@@ -96,7 +96,7 @@ class Worker:
         limit: timedelta = LIMIT,
         account_id: str = "shop",
     ) -> ReadyMedia | NotUploaded:
-        work = self.desk.ready(account_id, "p", part, mode, upload, limit=limit)
+        work = self.delivery.ready(account_id, "p", part, mode, upload, limit=limit)
         return await self.process.serve(work)
 
     async def until_ready(self, upload: Endpoint) -> MediaHandle:
@@ -108,30 +108,30 @@ class Worker:
             await asyncio.sleep(2)
 
     async def forget(self, handle: str) -> None:
-        await self.desk.forget("shop", "p", PART, MediaHandle(handle=handle))
+        await self.delivery.forget("shop", "p", PART, MediaHandle(handle=handle))
 
 
 class Place:
-    """A Firestore in memory, a shelf with PICTURE on it, and as many workers as a test asks for."""
+    """A Firestore in memory, a storage with PICTURE on it, and as many workers as a test asks for."""
 
     def __init__(self, directory: Path, seed: int, luck: Luck, **settings: Any) -> None:
         self.world = World(seed, settings=Settings(**settings), luck=luck, workers=0)
-        self.shelf = CountingShelf(directory)
+        self.storage = CountingStorage(directory)
 
     def worker(self, name: str, *, skew: timedelta = timedelta()) -> Worker:
         process = Process(name)
         self.world.truth.dead.append(process)  # to be buried when all is over, dead or not
-        desk = process.context.run(
-            media_desk,
+        delivery = process.context.run(
+            media_delivery,
             self.world.settings,
-            self.shelf,
+            self.storage,
             client=self.world._client(self.world.network.wire()),
             owner=name,
             clock=lambda: self.world.clock() + skew,
             random=Random(name),
         )
-        assert desk is not None
-        return Worker(process, desk)
+        assert delivery is not None
+        return Worker(process, delivery)
 
     def workers(self, names: Iterable[str] = ("w1", "w2", "w3")) -> list[Worker]:
         return [self.worker(name) for name in names]
@@ -154,7 +154,7 @@ def with_workers(
     async def main() -> T:
         place = Place(directory, seed, luck, **settings)
         await place.world.start()
-        await place.shelf.add(FileRef("shop", MEDIA_ID), PICTURE, mime_type="image/png", filename=None)
+        await place.storage.add(FileRef("shop", MEDIA_ID), PICTURE, mime_type="image/png", filename=None)
         try:
             return await test(place)
         finally:
