@@ -73,7 +73,7 @@ def test_no_action_of_the_api_is_outside_of_the_table() -> None:
 def test_nothing_in_the_api_compares_roles_by_itself() -> None:
     for file in [
         *(ROOT / "worker" / "firestore_outbox" / "web").glob("*_api.py"),
-        ROOT / "worker/firestore_outbox/web/calling.py",
+        ROOT / "worker/firestore_outbox/web/http_api.py",
         ROOT / "worker/firestore_outbox/web/functions.py",
     ]:
         assert not re.search(r"[\"'](owner|agent|viewer)[\"']", file.read_text()), file

@@ -147,7 +147,7 @@ def test_what_is_missing_is_counted_against_what_becomes_free(line: tuple[str, .
 def test_an_account_can_be_left_out_of_the_line() -> None:
     hot = hotset({"a": waiting(), "b": waiting()}, x=used())
     assert hot.shortage(NOW, Rules(slots=1)) == 2
-    assert hot.shortage(NOW, Rules(slots=1), but_for="b") == 1
+    assert hot.shortage(NOW, Rules(slots=1), except_for="b") == 1
 
 
 def test_the_set_says_what_it_is() -> None:

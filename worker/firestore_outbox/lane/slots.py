@@ -1,9 +1,9 @@
 """How many lanes are active at once in one worker, first come, first served.
 
-A lane that waits for its pace, or for a provider, gives up its place while it waits: it does nothing, and others can.
-When it comes back it goes before those that have not begun. It holds a lease, and what it is back for is mostly the end
-of its turn; behind thousands that wait to begin, its lease would be renewed and its quantum used up in the queue. Those
-that wait to begin are not starved: a lane whose quantum is over yields to them (domain/lane.py).
+A lane that waits for its pace or for a provider gives up its slot, because other lanes can use it meanwhile. When it
+comes back, it goes before lanes that have not begun: it holds a lease and mostly has only to end its turn, and behind
+thousands of other lanes it would renew its lease and use up its quantum in the queue. Lanes that wait to begin are not
+starved: a lane yields to them after its quantum (lane/state.py).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Slots:
 
     @asynccontextmanager
     async def without(self) -> AsyncIterator[None]:
-        """Gives up the place for a while, and takes the next that is free."""
+        """Give up the slot for the block, and take the next free one afterwards."""
         self._give()
         try:
             yield
@@ -42,7 +42,7 @@ class Slots:
             await self._take(self._returning)
 
     async def _take(self, queue: deque[asyncio.Future[None]]) -> None:
-        if self._free > 0:  # then nobody waits: a place that is given up goes to whoever does
+        if self._free > 0:  # then no lane waits: a slot that is given up goes to one that does
             self._free -= 1
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()

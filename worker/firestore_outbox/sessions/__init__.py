@@ -1,5 +1,7 @@
-"""The hot set, carried out: whose sessions are up. Theory in docs/sessions.md; the decisions are in worker/domain.
+"""The hot set: which accounts' sessions are up (docs/sessions.md).
 
-hotset     what others want of it: a session, to be done with one, to doubt one
-handler    the lane of one session: orders it up and down, and looks at it
+states, slots, requests, moves, memory   the decisions, all pure
+hotset     requests of other lanes: need a session, be done with one, doubt one
+handler    the lane of one session: starts, checks and stops it
+store      the documents
 """

@@ -1,7 +1,7 @@
-"""The lane of one session: the only one who orders it up or down.
+"""The handler of `session` lanes: only a session's own lane starts and stops it.
 
-A turn does what the session's state asks for (session_moves.py) until there is nothing to do for a while. Whoever takes
-over after a crash does the same again: starting and stopping twice does no harm.
+A turn does what the session's state requires (moves.py) until there is nothing to do for a while. After a crash the
+next holder does the same again: starting and stopping twice does no harm.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ LONGEST_CALL = timedelta(seconds=15)
 POLL = timedelta(seconds=1)
 """Between two looks at a session that is starting."""
 POLLS_BETWEEN_READS = 5
-"""Somebody else may need its place meanwhile; that is looked for less often."""
+"""Another account may need the slot meanwhile; the set is read this much less often."""
 SECOND_LOOK = timedelta(seconds=3)
 """One answer that did not come is no reason to take a session for lost."""
 STOP_AGAIN = timedelta(seconds=10)
 ASTRAY_AGAIN = timedelta(minutes=10)
-"""When it is tried again to stop a session that has no place, and whose gateway does not answer."""
+"""Before the next try to stop a session that has no slot and whose gateway does not answer."""
 
 
 class SessionHandler:

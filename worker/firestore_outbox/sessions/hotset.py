@@ -1,7 +1,7 @@
-"""What others want of the hot set: read, decide, write if nobody else wrote meanwhile, and wake whom it concerns.
+"""Requests to the hot set, carried out: read, decide, write by compare-and-set, and wake the lanes concerned.
 
-A wake comes after the commit. A crash in between leaves an entry whose lane does not know of it; the next `want` of its
-account wakes the lane again, and after the entry's time its place can be taken.
+A wake comes after the commit. A crash in between leaves an entry whose lane was not woken; the next `want` of its
+account wakes the lane again, and after the entry's time another account may take its slot.
 """
 
 from __future__ import annotations

@@ -34,12 +34,12 @@ class Trouble(StrEnum):
 
 
 class Astray(StrEnum):
-    """A session that is up, and has no place in the set."""
+    """A session that is up without a slot in the set."""
 
     REPORTED = "reported"
-    """Somebody says so: its lane looks."""
+    """A webhook reported it: its lane checks."""
     UNWANTED = "unwanted"
-    """It is so, or may be, and no place is free: its lane stops it."""
+    """It is up, or may be, and no slot is free: its lane stops it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Memory:
     provider: str = ""
     """The account's, when it was last heard of here. Empty: never."""
     failures: int = 0
-    """In a row. Grows with each trouble but restarts; back to 0 when the session ends in good order."""
+    """In a row. Grows with each trouble except restarts; back to 0 when the session ends in good order."""
     restarts: int = 0
     """In a row. The same, for restarts."""
     retry_at: datetime | None = None
@@ -59,7 +59,7 @@ class Memory:
     sticky_left: timedelta | None = None
     """Of the budget, when the session was last cold. None: it was never up."""
     astray: Astray | None = None
-    """Set by news of it; cleared when it has a place, or is stopped."""
+    """Set by a report; cleared when the session has a slot, or is stopped."""
 
     def troubled(self, trouble: Trouble, now: datetime, *, steady: bool, jitter: float) -> Memory:
         """`steady`: it had been up for long enough that this is the first trouble in a row."""

@@ -1,7 +1,7 @@
-"""What others want of the hot set: the outbox wants a session, is done with it, or doubts it; a webhook has news.
+"""Requests to the hot set: an outbox lane needs a session, is done with it, or doubts it; a webhook reports a change.
 
-Each function takes what was read as a `View` and returns a `Step`: what to write, and what to do after the commit. What
-is heard of a session is never believed: it only makes the session's own lane look (session_moves.py).
+Each function takes what was read as a `View` and returns a `Step`: what to write, and what to do after the commit. A
+report about a session is never trusted: it only makes the session's own lane check (moves.py).
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ class Hot:
 
 @dataclass(frozen=True, slots=True)
 class NotYet:
-    """Rest. Whoever waits is woken when the session is up; if not, ask again at `retry_at`."""
+    """Do not send yet. The account's lane is woken when the session is up; if not, it asks again at `retry_at`."""
 
     retry_at: datetime
     trouble: Trouble | None = None
-    """None: it is on its way, or waits for a place."""
+    """None: the session is connecting, or the account waits for a slot."""
 
 
 class News(StrEnum):
     UP = "up"
     DOWN = "down"
-    """It did not come up, or fell. Who asks is told until when to wait."""
+    """It did not come up, or went down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ def want(view: View) -> Step:
 def _use(view: View, entry: Entry) -> Step:
     hot, now, rules = view.hot, view.now, view.rules
     late = entry.until <= now  # its lane has not been heard of
-    if now - entry.turn_since >= rules.turn and hot.shortage(now, rules, but_for=view.account_id) > 0:
+    if now - entry.turn_since >= rules.turn and hot.shortage(now, rules, except_for=view.account_id) > 0:
         if not hot.is_yielding(view.account_id):
             hot = hot.in_line(view.account_id, _waiting(view, since=now))
         return replace(unchanged(view, NotYet(now + rules.ask_again), wake_own=late), hot=hot)
@@ -163,7 +163,7 @@ def done(view: View, next_at: datetime | None) -> Step:
 
 
 def doubt(view: View) -> Step:
-    """Somebody says that the session is not up: its lane looks, and nothing is sent before."""
+    """A send found the session down: its lane checks, and nothing is sent before."""
     entry = view.entry
     if entry is None or entry.state is not State.HOT or entry.doubted:
         return unchanged(view)  # its lane is at work, or there is nothing to lose
@@ -172,7 +172,7 @@ def doubt(view: View) -> Step:
 
 
 def reported_up(view: View) -> Step:
-    """Somebody says that the session is up. If it was not our doing, its lane sees whether there is a place for it."""
+    """A webhook reports that the session is up. If no lane started it, its own lane adopts it if a slot is free."""
     if view.entry is not None or view.memory.astray is not None:
         return unchanged(view)
     return replace(unchanged(view, wake_own=True), memory=replace(view.memory, astray=Astray.REPORTED))

@@ -1,8 +1,8 @@
-"""The places of the hot set: who has one, who stands in line, and who must go. Theory in docs/sessions.md.
+"""The slots of the hot set: which accounts have one, which wait, and which lose theirs. Theory in docs/sessions.md.
 
-The set is one document, so that each decision sees all of it, and is written by compare-and-set. It counts nothing: how
-many sessions are up is the number of entries, and there are never more than places. A place that becomes free goes to
-the head of the line in the same write that frees it.
+The set is one document, so that each decision sees all of it, and is written by compare-and-set. It has no counter: the
+number of sessions is the number of entries, and there are never more entries than slots. A slot that becomes free goes
+to the head of the line in the same write that frees it.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _FOREVER = timedelta(days=36_500)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """A place in the line."""
+    """An account that waits for a slot."""
 
     provider: str
     since: datetime
     """The order of the line. Kept while it asks again; new when it had its turn."""
     until: datetime
-    """It counts no longer after this. Moves when it asks again."""
+    """Expires then. Moves when the account asks again."""
     sticky: bool
-    """Nothing is due: it waits for a seat, behind everybody else."""
+    """Nothing is due: the account waits for a seat, behind all due accounts."""
     sticky_left: timedelta | None = None
-    """Of the budget, for a sticky one: it is not hot while it waits."""
+    """What is left of a sticky account's budget, which is not used while it waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class HotSet:
         return replace(self, line={key: waiting for key, waiting in self.line.items() if key != account_id})
 
     def as_of(self, now: datetime) -> HotSet:
-        """Without places in line that are over."""
+        """Without the expired entries of the line."""
         line = {account: waiting for account, waiting in self.line.items() if waiting.until > now}
         return self if len(line) == len(self.line) else replace(self, line=line)
 
@@ -73,41 +73,41 @@ class HotSet:
         return rules.seats - sum(entry.sticky for entry in self.entries.values())
 
     def in_order(self, *, sticky: bool) -> list[str]:
-        """The line of those that are due, or of those that want a seat."""
+        """The line of due accounts, or of those that wait for a seat."""
         found = [account for account, waiting in self.line.items() if waiting.sticky is sticky]
         return sorted(found, key=lambda account: (self.line[account].since, account))
 
-    def shortage(self, now: datetime, rules: Rules, *, but_for: str | None = None) -> int:
-        """How many places are missing for those in line that are due, beyond those that are about to be free.
+    def shortage(self, now: datetime, rules: Rules, *, except_for: str | None = None) -> int:
+        """How many slots the due accounts in line lack, beyond the slots that are about to be free.
 
-        `but_for` is an account that is left out of the line.
+        `except_for`: an account that does not count.
         """
         leaving = {account for account, entry in self.entries.items() if entry.state is State.DISCONNECTING}
-        due = [account for account in self.in_order(sticky=False) if account != but_for]
+        due = [account for account in self.in_order(sticky=False) if account != except_for]
         needed = sum(account not in self.entries or account in leaving for account in due)
         yielding = sum(self.entries[account].in_use(now) for account in due if account in self.entries)
         return max(0, needed - self.free(rules) - len(leaving) - yielding)
 
     def is_yielding(self, account_id: str) -> bool:
-        """Told to finish, and in line for its next turn."""
+        """Whether the account must finish what is in flight, and waits for its next turn."""
         waiting = self.line.get(account_id)
         return waiting is not None and not waiting.sticky and account_id in self.entries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """A set in which nobody waits without reason, and what follows from it."""
+    """A set in which no account waits for a slot that is free, and what follows from it."""
 
     hot: HotSet
     wake: frozenset[str] = frozenset()
     """Accounts whose session lane has something to do now."""
     dropped: Mapping[str, timedelta | None] = field(default_factory=dict)
-    """Accounts whose entries are gone without their lane's doing, and what was left of their budgets. Their sessions
-    may still be up, and must be stopped yet."""
+    """Accounts whose entries were dropped without their lane, and what was left of their budgets. Their sessions may
+    still be up and must be stopped."""
 
 
 def settled(hot: HotSet, now: datetime, rules: Rules) -> Settled:
-    """Drop what is over, give free places to the head of the line, and make room for the rest of it."""
+    """Drop expired entries, give free slots to the head of the line, and preempt for the rest of the line."""
     hot = hot.as_of(now)
     dropped: dict[str, timedelta | None] = {}
     for account_id, entry in hot.entries.items():
@@ -121,7 +121,7 @@ def settled(hot: HotSet, now: datetime, rules: Rules) -> Settled:
 
 
 def _served(hot: HotSet, now: datetime, rules: Rules) -> tuple[HotSet, set[str]]:
-    """Free places go to whoever is due, in order; what is left over to whoever wants a seat."""
+    """Give free slots to due accounts, in order, and the rest to accounts that wait for a seat."""
     served: set[str] = set()
     for sticky in (False, True):
         for account_id in hot.in_order(sticky=sticky):
@@ -146,7 +146,7 @@ def _room_made(hot: HotSet, now: datetime, rules: Rules) -> tuple[HotSet, set[st
 
 
 def _victims(hot: HotSet, now: datetime) -> list[str]:
-    """Who could go, the first one first: nobody's who is in use."""
+    """The entries that may be preempted, in order. None of them is in use."""
 
     def rank(account_id: str) -> tuple[int, float, str]:
         entry = hot.entries[account_id]
@@ -161,7 +161,7 @@ def _victims(hot: HotSet, now: datetime) -> list[str]:
 
 
 def preempted(hot: HotSet, account_id: str, now: datetime, rules: Rules) -> HotSet:
-    """A sticky one gets in line for its seat."""
+    """Take an account's slot away. A sticky account waits for a seat then."""
     before = hot.entries[account_id]
     entry = before.on(Event.PREEMPTED, now, rules)
     hot = hot.with_entry(account_id, entry)

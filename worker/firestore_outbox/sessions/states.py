@@ -1,8 +1,7 @@
 """A session of the hot set: its states, and the entry that stands for it. Theory in docs/sessions.md.
 
-Who is authoritative: the stored set, which has an entry for each session that is up or on its way up or down. Who gets
-a place in it is decided in places.py, what others want of a session in session_wants.py, and what its own lane does in
-session_moves.py.
+The stored set is authoritative: it has an entry for each session that is up or on its way up or down. slots.py decides
+which accounts get a slot, requests.py what other lanes may ask for, and moves.py what a session's own lane does.
 
     state           event                 becomes
     cold            granted               connecting
@@ -14,7 +13,7 @@ session_moves.py.
                     preempted
     disconnecting   stopped, given_up     cold
 
-Cold is no entry. What a crash leaves is an entry with a time in it (`until`), after which others may take its place.
+Cold means no entry. A crash leaves an entry with a time (`until`), after which another account may take its slot.
 """
 
 from __future__ import annotations
@@ -35,15 +34,15 @@ class State(StrEnum):
 class Event(StrEnum):
     GRANTED = "granted"
     ADOPTED = "adopted"
-    """It came up without our doing, and there is a place for it."""
+    """A person started it, and a slot is free."""
     CAME_UP = "came_up"
     FAILED = "failed"
     RESTARTED = "restarted"
     """It fell back to starting by itself."""
     COOLED = "cooled"
-    """Nobody needs it."""
+    """No lane needs it."""
     PREEMPTED = "preempted"
-    """Somebody needs its place more."""
+    """Another account needs the slot more."""
     STOPPED = "stopped"
     GIVEN_UP = "given_up"
     """It could not be stopped in time."""
@@ -86,13 +85,13 @@ class Rules:
 
     slots: int = 5
     sticky_slots: int | None = None
-    """How many of them may be sticky; None: all but one."""
+    """How many of them may be sticky; None: all except one."""
     sticky_budget: timedelta = timedelta(hours=24)
     """From the first login on; none switches stickiness off."""
     use: timedelta = timedelta(seconds=60)
     """How long a session is in use after it was wanted. Longer than two provider calls."""
     idle: timedelta = timedelta(seconds=60)
-    """How long a session is kept warm when nobody uses it."""
+    """How long a session is kept warm without use."""
     keep_ahead: timedelta = timedelta(minutes=2)
     """A session is kept warm for a message that comes within this."""
     turn: timedelta = timedelta(minutes=2)
@@ -102,17 +101,17 @@ class Rules:
     look_every: timedelta = timedelta(minutes=5)
     """Between two looks at a session that is hot."""
     grace: timedelta = timedelta(seconds=60)
-    """How late a session's lane may be before others take the place."""
+    """How late a session's lane may be before another account may take its slot."""
     stop: timedelta = timedelta(minutes=2)
     """How long it is tried to stop a session."""
     ask_again: timedelta = timedelta(minutes=2)
-    """When somebody in line asks again, though it will be woken."""
+    """When an account in line asks again, in case its wake is lost."""
     longest_line: int = 100
-    """How many stand in line at once; as many again wait for a seat."""
+    """The most accounts in line at once; as many again may wait for a seat."""
 
     def __post_init__(self) -> None:
         if self.slots < 1 or not 0 <= self.seats <= self.slots:
-            raise ValueError("a hot set has at least one place, and not more seats than places")
+            raise ValueError("a hot set has at least one slot, and not more seats than slots")
 
     @property
     def seats(self) -> int:

@@ -29,8 +29,8 @@ from firestore_outbox.settings import Settings
 from firestore_outbox.web.app import bodies_of, refused, sweeping
 from firestore_outbox.web.auth import CallerCheck, User, UserCheck
 from firestore_outbox.web.bodies import Bodies, NotRead, declared, has_body
-from firestore_outbox.web.calling import Answer as ApiAnswer
-from firestore_outbox.web.calling import signed_in
+from firestore_outbox.web.http_api import Answer as ApiAnswer
+from firestore_outbox.web.http_api import signed_in
 from firestore_outbox.web.messages_api import MAX_BODY_BYTES, MessagesApi
 from firestore_outbox.web.runs_api import ACTIONS, RemindersApi, RunsApi
 from firestore_outbox.web.runs_api import MAX_BODY_BYTES as MAX_REMINDER_BYTES

@@ -28,7 +28,7 @@ from firestore_outbox.firestore.gateway import Gateway
 from firestore_outbox.lane.schedule import LONGEST_AHEAD
 from firestore_outbox.messages.enqueue import Differs, Enqueue, Enqueued, NewMessage, Refused
 from firestore_outbox.web.auth import User
-from firestore_outbox.web.calling import (
+from firestore_outbox.web.http_api import (
     Answer,
     BadBody,
     NotAllowed,

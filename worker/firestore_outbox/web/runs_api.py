@@ -32,7 +32,7 @@ from firestore_outbox.reminders.store import RunStore, StoredRun
 from firestore_outbox.reminders.summary import Summary
 from firestore_outbox.reminders.view import shown
 from firestore_outbox.web.auth import User
-from firestore_outbox.web.calling import (
+from firestore_outbox.web.http_api import (
     Answer,
     BadBody,
     NotAllowed,
