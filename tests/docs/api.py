@@ -17,6 +17,12 @@ from tests.docs.snippets import ROOT
 PACKAGE = ROOT / "worker/firestore_outbox"
 PAGE = ROOT / "docs/api.md"
 WIDTH = 100
+FIELDS_ONLY = {"OutboxMessage"}
+"""Its methods are the worker's transitions; an adapter reads the fields."""
+INSTEAD_OF_FIELDS = {
+    "Settings": "Each field is the variable `OUTBOX_{NAME}` of [operations.md](operations.md#settings), in lower case:"
+    ' `Settings(project="my-chat", lane_concurrency=16)`.'
+}
 INTRODUCTION = """\
 # API
 
@@ -63,7 +69,7 @@ def described(public: Public) -> Iterator[str]:
         yield from _block(_signature(node))
         yield from _text(ast.get_docstring(node))
     elif isinstance(node, ast.ClassDef):
-        yield from _class(node)
+        yield from _class(node, public)
     else:
         yield from _block(_wrapped(ast.unparse(node)))
         yield from _text(comment)
@@ -90,18 +96,32 @@ def _names(node: ast.stmt) -> tuple[str, ...]:
     return tuple(target.id for target in targets if isinstance(target, ast.Name))
 
 
-def _class(node: ast.ClassDef) -> Iterator[str]:
-    bases = ", ".join(ast.unparse(base) for base in node.bases)
-    yield from _block(f"class {node.name}({bases})" if bases else f"class {node.name}")
+def _class(node: ast.ClassDef, public: Public) -> Iterator[str]:
+    bases = [ast.unparse(base) for base in node.bases]
+    shown = ", ".join(base for base in bases if not base.startswith("_"))
+    yield from _block(f"class {node.name}({shown})" if shown else f"class {node.name}")
     yield from _text(ast.get_docstring(node))
-    fields = list(_fields(node))
+    if node.name in INSTEAD_OF_FIELDS:
+        yield f"{INSTEAD_OF_FIELDS[node.name]}\n"
+        return
+    fields = [*_fields(node), *_inherited(bases, public)]
     if fields:
         yield "| field | |\n|---|---|"
         yield from (f"| `{declared}` | {text} |" for declared, text in fields)
         yield ""
-    for one in node.body:
-        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and not one.name.startswith("_"):
-            yield from _method(one)
+    if node.name not in FIELDS_ONLY:
+        for one in node.body:
+            if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and not one.name.startswith("_"):
+                yield from _method(one)
+
+
+def _inherited(bases: list[str], public: Public) -> Iterator[tuple[str, str]]:
+    """The fields of a private base class in the same module."""
+    for base in bases:
+        if base.startswith("_"):
+            node, _ = definition(Public(public.group, base, public.module))
+            assert isinstance(node, ast.ClassDef)
+            yield from _fields(node)
 
 
 def _fields(node: ast.ClassDef) -> Iterator[tuple[str, str]]:

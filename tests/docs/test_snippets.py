@@ -185,9 +185,13 @@ async def main():
                             parts=(TextPart(type="text", text=str(status)),), created_at=datetime.now(UTC),
                             next_attempt_at=None)
         print(type(await known.send("acme", one, limit=timedelta(seconds=20))).__name__)
-    signed = {"acme-signature": hmac.new(b"secret", b"{}", hashlib.sha256).hexdigest()}
-    for headers in (signed, {}):
-        print(type(await known.receive("acme", "shop", headers, b"{}", now=datetime.now(UTC))).__name__)
+    receipt = json.dumps({"status": "read", "at": "2026-03-01T12:00:00+00:00", "reference": "request-1:0:1"}).encode()
+    for body in (receipt, b"{}", b"not JSON"):
+        signed = {"acme-signature": hmac.new(b"secret", body, hashlib.sha256).hexdigest()}
+        received = await known.receive("acme", "shop", signed, body, now=datetime.now(UTC))
+        print(*(type(event).__name__ for event in received.events), *(event.request_id for event in received.events
+                                                                       if hasattr(event, "request_id")))
+    print(type(await known.receive("acme", "shop", {}, receipt, now=datetime.now(UTC))).__name__)
 
 asyncio.run(main())
 """
@@ -203,7 +207,8 @@ def test_an_installed_adapter_is_found_and_its_answers_become_outcomes(tmp_path:
     (tmp_path / "acme_outbox.py").write_text(ADAPTER.code, encoding="utf-8")
     (tmp_path / "program.py").write_text(SENDS_BY_ACME, encoding="utf-8")
     said = said_by([sys.executable, "program.py"], tmp_path, PYTHONPATH=str(tmp_path))
-    assert said.split() == ["Sent", "Throttled", "AuthFailed", "Rejected", "Unknown", "Received", "Refused"]
+    outcomes = ["Sent", "Throttled", "AuthFailed", "Rejected", "Unknown"]
+    assert said.splitlines() == [*outcomes, "PartReceipt request-1", "Unrecognised", "Unrecognised", "Refused"]
 
 
 # --- JavaScript

@@ -37,12 +37,21 @@ _HOME = {
     "SessionChanged": "providers.protocol",
     "Unrecognised": "providers.protocol",
     "WebhookEvent": "providers.protocol",
+    "Arrived": "receipts.rules",
+    "Bounced": "receipts.rules",
+    "Progress": "receipts.rules",
+    "Correlation": "messages.correlation",
+    "OnePart": "providers.parts",
+    "MediaMode": "providers.protocol",
+    "Sessions": "providers.protocol",
+    "SessionState": "providers.protocol",
     "Credentials": "providers.credentials",
     "ProviderTools": "providers.entry_points",
     "Outcome": "providers.outcome",
     "Sent": "providers.outcome",
     "Throttled": "providers.outcome",
     "Retryable": "providers.outcome",
+    "Postponed": "providers.outcome",
     "Rejected": "providers.outcome",
     "AuthFailed": "providers.outcome",
     "NotConnected": "providers.outcome",
@@ -81,12 +90,21 @@ __all__ = [  # noqa: RUF022 - in the order of the table above; a test compares t
     "SessionChanged",
     "Unrecognised",
     "WebhookEvent",
+    "Arrived",
+    "Bounced",
+    "Progress",
+    "Correlation",
+    "OnePart",
+    "MediaMode",
+    "Sessions",
+    "SessionState",
     "Credentials",
     "ProviderTools",
     "Outcome",
     "Sent",
     "Throttled",
     "Retryable",
+    "Postponed",
     "Rejected",
     "AuthFailed",
     "NotConnected",
@@ -116,6 +134,7 @@ if TYPE_CHECKING:
         watch_thread,
     )
     from firestore_outbox.backend.message import InvalidMessage, thread_id_of
+    from firestore_outbox.messages.correlation import Correlation
     from firestore_outbox.messages.model import MediaPart, OutboxMessage, TemplatePart, TextPart
     from firestore_outbox.providers.credentials import Credentials
     from firestore_outbox.providers.entry_points import ProviderTools
@@ -126,6 +145,7 @@ if TYPE_CHECKING:
         ErrorCode,
         NotConnected,
         Outcome,
+        Postponed,
         Rejected,
         Retryable,
         Scope,
@@ -133,17 +153,22 @@ if TYPE_CHECKING:
         Throttled,
         Unknown,
     )
+    from firestore_outbox.providers.parts import OnePart
     from firestore_outbox.providers.protocol import (
         Checked,
         InboundMessage,
+        MediaMode,
         PartReceipt,
         Profile,
         Provider,
         Secret,
         SessionChanged,
+        Sessions,
+        SessionState,
         Unrecognised,
         WebhookEvent,
     )
+    from firestore_outbox.receipts.rules import Arrived, Bounced, Progress
     from firestore_outbox.settings import Settings
     from firestore_outbox.web.asgi import create_app
 

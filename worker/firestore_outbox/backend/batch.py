@@ -1,21 +1,21 @@
-"""What a backend imports: the same three documents, written inside the caller's own batch or transaction.
+"""Sending from a backend: a message's three documents, written inside the caller's own batch or transaction.
 
     batch = db.batch()                                         # or a transaction; of a Client or an AsyncClient
-    batch.update(order, {"confirmed": True})                   # whatever belongs to the same action
+    batch.update(order, {"confirmed": True})                   # the rest of the same action
     sent = send_message(batch, db, request_id=confirmation_id, account_id="shop",
                                to="+491511234567", text="Your order is confirmed.", uid="backend")
     batch.commit()
 
-The message is then sent if and only if the rest of the batch was written: that is what an outbox is for.
+The message is sent if and only if the rest of the batch is written.
 
-One action, one message. Make the id once with `new_request_id()`, and keep it with the action: a field of the order,
-the body of the job. It must be random: all accounts share one collection, so an id that can be guessed can be taken by
-another account first. The documents are created, never overwritten: a repeated action gets `AlreadyExists` at commit,
-and nothing of the second batch is written. It may be the caller's own first try, whose answer was lost:
-`sent.is_stored()` tells. If it returns False, the id is another message's, and the action needs a new one.
+One action, one message. Make the id once with `new_request_id()`, and store it with the action: in the order, in the
+body of the job. It must be random: all accounts share one collection, so another account could take an id that it can
+guess. The documents are created, never overwritten: a repeated action gets `AlreadyExists` at commit, and nothing of
+the second batch is written. If the answer to the first try was lost, `sent.is_stored()` is true. If it is false,
+another message has the id, and the action needs a new one.
 
-A backend passes the security rules by, so everything is checked here, with a sentence for what is wrong.
-Nothing is imported but Google's client, and nothing of the worker.
+Security rules do not apply to a backend, so every field is checked here, and `InvalidMessage` says what is wrong.
+This module imports Google's client only, and nothing of the worker.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ LAST_MESSAGES = 100
 
 
 def new_request_id() -> str:
-    """For one action. Make it once, and use it again for each retry of the same action."""
+    """Make the id of one action. Use the same id for each retry of the action."""
     return str(uuid.uuid4())
 
 
@@ -67,13 +67,14 @@ def new_request_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was added to the batch. It is stored when the batch is."""
+    """What was added to the batch. It is stored when the caller commits the batch."""
 
     new: NewMessage
+    """The checked message."""
     message: Any
-    """The reference of the message that people see."""
+    """Reference of the message document, which people see."""
     outbox: Any
-    """The reference of its outbox document."""
+    """Reference of the outbox document."""
 
     @property
     def request_id(self) -> str:
@@ -84,10 +85,11 @@ class Written:
         return self.new.thread_id
 
     def is_stored(self) -> bool:
-        """After `AlreadyExists`: whether what is there is this very message. Otherwise the id is another one's."""
+        """After `AlreadyExists`: whether this message is stored. False: another message has the id."""
         return self._is_in(self.message.get())
 
     async def is_stored_async(self) -> bool:
+        """The same for an AsyncClient."""
         return self._is_in(await self.message.get())
 
     def _is_in(self, snapshot: Any) -> bool:
@@ -106,9 +108,9 @@ def send_message(
     parts: Parts | None = None,
     send_by: datetime | None = None,
 ) -> Written:
-    """Adds a message that is sent as soon as its account's pace allows. Either `text` or `parts`.
+    """Add a message that is sent as soon as its account's pace allows. Give either `text` or `parts`.
 
-    uid: who sends it, for the record. send_by: later than this it is not sent any more, but `skipped`.
+    `uid` is recorded as the author. After `send_by` the message is `skipped` instead of sent. Raises `InvalidMessage`.
     """
     new = checked(
         request_id=request_id,
@@ -137,7 +139,7 @@ def schedule_message(
     parts: Parts | None = None,
     send_by: datetime | None = None,
 ) -> Written:
-    """The same at a time, up to 365 days ahead. It can be taken back until then. A time that has passed means now."""
+    """Add a message that is sent at a time, up to 365 days ahead; a past time means now. Raises `InvalidMessage`."""
     new = checked(
         request_id=request_id,
         account_id=account_id,
@@ -153,9 +155,9 @@ def schedule_message(
 
 
 def cancel_message(batch: Batch, db: Client, request_id: str) -> None:
-    """Adds the wish to take a message back: if it is still queued it becomes `cancelled`, otherwise nothing changes.
+    """Ask the worker to cancel a message. If it is still queued, it becomes `cancelled`; otherwise nothing changes.
 
-    At commit: `NotFound`, if there is no such message.
+    The commit raises `NotFound` if there is no such message.
     """
     _require_batch(batch)
     require_request_id(request_id)
@@ -192,7 +194,7 @@ class Message:
     direction: str
     parts: tuple[Fields, ...]
     status: str
-    """queued, sent, delivered, read; or failed, skipped, cancelled. Only ever moves forward."""
+    """queued, sent, delivered, read; or failed, skipped, cancelled. It only moves forward."""
     created_at: datetime
     sent_at: datetime | None
     delivered_at: datetime | None
@@ -205,9 +207,9 @@ class Message:
 def watch_message(
     db: firestore.Client, thread_id: str, request_id: str, on_message: Callable[[Message | None], None]
 ) -> Callable[[], None]:
-    """Follows one message, on a thread of Google's client; None while there is none. Call the result to stop.
+    """Follow one message. `on_message` gets None while there is none. Call the result to stop.
 
-    Google's asynchronous client cannot listen: this takes the other one.
+    The callback runs in a thread of Google's client. The asynchronous client cannot listen, so this needs a `Client`.
     """
 
     def show(snapshots: Sequence[Any], changes: object, read_time: object) -> None:
@@ -221,7 +223,7 @@ def watch_message(
 def watch_thread(
     db: firestore.Client, thread_id: str, on_messages: Callable[[list[Message]], None], *, last: int = LAST_MESSAGES
 ) -> Callable[[], None]:
-    """Follows the last messages of a conversation, oldest first. Call the result to stop."""
+    """Follow the last messages of a conversation, oldest first. Call the result to stop."""
 
     def show(snapshots: Sequence[Any], changes: object, read_time: object) -> None:
         # In an order of our own: Google's client tells the documents of a descending query in ascending order.

@@ -28,7 +28,7 @@ LONGEST_AHEAD = timedelta(days=365)
 
 
 class InvalidMessage(ValueError):
-    """A field is wrong; the sentence says which and how."""
+    """A field is wrong. The text names the field and the problem."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +90,7 @@ class NewMessage:
 
 
 def thread_id_of(account_id: str, to: str) -> str:
+    """The id of the conversation of an account with an address."""
     return f"{account_id}__{to}"
 
 

@@ -199,7 +199,7 @@ def missing_in(profile: Profile, credentials: Credentials) -> list[str]:
 
 
 class Answers:
-    """From the command's options, and for what is missing from whoever sits there."""
+    """From the command's options, and for what is missing, from questions to the user."""
 
     def __init__(self, *, asks: bool) -> None:
         self._asks = asks

@@ -192,8 +192,8 @@ async def _statuses(gateway: Gateway) -> Counter[str]:
 
 
 class _Shown:
-    """How far people see the messages. A count over all threads would need an index that nobody else needs; so the
-    messages are read, those first that were written first, and each no more once it cannot change."""
+    """How far people see the messages. A count over all threads would need an index that nothing else uses, so the
+    messages are read, oldest first, and a message is not read again once it cannot change."""
 
     def __init__(self, messages: int, accounts: int) -> None:
         wanted = (_message(n, accounts) for n in range(messages))

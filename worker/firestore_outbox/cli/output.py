@@ -82,7 +82,7 @@ def show_fields(fields: Mapping[str, Any]) -> None:
 
 @contextmanager
 def progress(what: str, *, shown: bool) -> Iterator[Callable[[int], None]]:
-    """How many there have been so far, for work whose end is not known; only where somebody looks on."""
+    """A running count, for work whose end is not known. Shown only on a terminal."""
     columns = (TextColumn("{task.description}"), TextColumn("{task.completed:,.0f}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not (shown and console.is_terminal)) as bar:
         task = bar.add_task(what, total=None)

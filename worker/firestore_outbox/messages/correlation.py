@@ -18,13 +18,15 @@ _FORM = re.compile(r"([A-Za-z0-9_-]{1,128}):([0-9]{1,4}):([0-9]{1,4})(?::([0-9]{
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correlation:
+    """The mark of one part. `str()` is what a provider echoes; `key` is an idempotency key."""
+
     request_id: str
     part: int
     """Counted from 0."""
     parts: int
-    """How many the message has."""
+    """The number of parts of the message."""
     series: int = 0
-    """Which of the message's; not written for the first."""
+    """Grows when an operator redrives the message; omitted from the mark while 0."""
 
     @classmethod
     def of(cls, message: OutboxMessage, part: int) -> Correlation:
@@ -36,7 +38,7 @@ class Correlation:
 
     @property
     def key(self) -> str:
-        """The same for each attempt at this part in a series, and for nothing else."""
+        """The same for each attempt at this part in a series, and for no other part."""
         return f"{self.request_id}:{self.part}{self._series}"
 
     def __str__(self) -> str:
@@ -48,7 +50,7 @@ class Correlation:
 
     @classmethod
     def parse(cls, text: str) -> Correlation | None:
-        """None for what we never wrote: an account may have other senders, with marks of their own."""
+        """Read a mark. None: it is not one of ours; an account may have other senders."""
         found = _FORM.fullmatch(text)
         if found is None:
             return None

@@ -215,7 +215,7 @@ def advances(current: MessageStatus, to: MessageStatus) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxMessage:
-    """A valid `outbox/{requestId}` document. Made by validation.py, changed only by the methods below."""
+    """A valid `outbox/{requestId}` document. validation.py makes it; only the methods below change it."""
 
     # Chosen by the client; these never change.
     request_id: str
@@ -226,42 +226,42 @@ class OutboxMessage:
     created_at: datetime
     created_by: str | None = None
     window: Window | None = None
-    """Only on a run's message that goes on when its window opens again."""
+    """Set on the messages of a run that goes on when its window opens again."""
     run_id: str | None = None
     target_id: str | None = None
 
     status: OutboxStatus = OutboxStatus.QUEUED
     """Moves with each event in TRANSITIONS."""
     next_attempt_at: datetime | None
-    """Not before this. Moves with each retry. While uncertain: when the wait for a receipt ends, or None if a
-    person must decide. While queued, None is for a run that is paused."""
+    """The earliest time of the next attempt. Moves with each retry. While uncertain: when the wait for a receipt ends;
+    None if an operator must decide. While queued: None if its run is paused."""
     send_by: datetime | None = None
-    """Chosen at creation; moves only with the window of a run that goes on the next day."""
+    """The deadline. Set at creation; moves only with the window of a run that goes on the next day."""
     cancel_requested: bool = False
     """Set once, by the client, at any time."""
     attempts: int = 0
-    """Claims. Grows with each, and never shrinks."""
+    """The number of claims. Never shrinks."""
     failures: int = 0
-    """Attempts that failed for the message's own sake: no throttles, no troubles of the account. 0 on redrive."""
+    """Attempts that failed because of the message, not of a throttle or of the account. Back to 0 on redrive."""
     parts_sent: int = 0
-    """Parts accepted in earlier attempts. Grows when an attempt ends half-way; 0 when the provider fails what it had
-    accepted."""
+    """Parts accepted in earlier attempts. Grows when an attempt ends half-way; back to 0 when the provider fails a part
+    that it had accepted."""
     series: int = 0
-    """Grows on redrive, since all sends before it had failed: each part carries it to the provider, in its mark and in
-    its key, so that what is told of an earlier series is not taken for news of this one, and a provider that delivers
-    a key once delivers it again. It stays if nobody knows what became of the sends before: then such news may be the
-    proof that the message arrived, and the same key keeps it from arriving twice."""
+    """Grows on redrive of a message whose sends had all failed. Each part carries it to the provider, in its mark and in
+    its key: receipts of an earlier series do not count for this one, and a provider that delivers each key once
+    delivers again. It stays if the outcome of an earlier send is unknown: a late receipt may then prove that the
+    message arrived, and the same key keeps it from arriving twice."""
     doubted: bool = False
-    """Set when nobody knew how an attempt of this series ended. A later attempt that fails does not undo it; `sent`
-    makes it moot."""
+    """Set when the outcome of an attempt of this series is unknown. A later failure does not clear it; `sent` makes it
+    irrelevant."""
     claimed_by: str | None = None
-    """Owner and fence of the claim. Set on claim, cleared by whatever follows."""
+    """Owner and fence of the claim. Set by the claim, cleared by the next event."""
     lease_until: datetime | None = None
     """Set and cleared with claimed_by."""
     provider_message_id: str | None = None
-    """Set with `sent`, or foretold with a doubt; cleared when a new series begins."""
+    """Set with `sent`, or with an unknown outcome if the adapter knows it in advance. Cleared by a new series."""
     sent_at: datetime | None = None
-    """Set with `sent`; cleared on redrive, for what the provider failed afterwards."""
+    """Set with `sent`; cleared on redrive."""
     last_error: DeliveryError | None = None
     """Set by each attempt that did not end in `sent`; stays afterwards."""
     expire_at: datetime | None = None
@@ -269,18 +269,18 @@ class OutboxMessage:
 
     @property
     def order(self) -> tuple[datetime, datetime, str]:
-        """The place within its thread and its lane; the claim query sorts in the same way."""
+        """The order within its thread and its lane; the claim query sorts in the same way."""
         return (self.next_attempt_at or self.created_at, self.created_at, self.request_id)
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether the last that is known of it is that nobody knows."""
+        """Whether the outcome of the last attempt is unknown."""
         is_unknown = self.last_error is not None and self.last_error.code is ErrorCode.OUTCOME_UNKNOWN
         return self.status is OutboxStatus.UNCERTAIN or is_unknown
 
     @property
     def maybe_sent(self) -> bool:
-        """Whether some attempt may have reached the recipient, for all we know."""
+        """Whether an attempt may have reached the recipient."""
         return self.doubted or self.is_in_doubt
 
     def claimed(self, *, by: str, lease_until: datetime) -> OutboxMessage:
@@ -293,7 +293,7 @@ class OutboxMessage:
         )
 
     def unclaimed(self) -> OutboxMessage:
-        """The claim is given back unused: nothing was called, and its place in the order is what it was."""
+        """Give the claim back unused: no call was made, and the order is unchanged."""
         return _evolved(self, status=_next(self, Event.RETRY), claimed_by=None, lease_until=None)
 
     def sent(self, *, provider_message_id: str | None, at: datetime) -> OutboxMessage:

@@ -32,7 +32,7 @@ WEBHOOK_SECRET = "webhookSecret"
 
 
 class Credentials:
-    """Named secrets. `str`, `repr` and formatting show the names only."""
+    """The secrets of one account, by name. `str`, `repr` and formatting show the names only."""
 
     __slots__ = ("_secrets",)
 
@@ -40,6 +40,7 @@ class Credentials:
         self._secrets = dict(secrets or {})
 
     def get(self, name: str) -> str | None:
+        """None: the account has no such secret."""
         return self._secrets.get(name)
 
     @property

@@ -1,4 +1,4 @@
-"""Adapters of installed packages: how a provider that this distribution does not know becomes one that it does.
+"""Adapters of installed packages, found by their entry points.
 
 A package names a factory in its pyproject.toml:
 
@@ -6,8 +6,8 @@ A package names a factory in its pyproject.toml:
     acme = "acme_outbox:provider"
 
 The factory takes `ProviderTools` and returns a `Provider`; accounts with `provider: acme` then use it. The name of the
-entry point must be the provider's own, and may not be a built-in one's: otherwise an installed package could take over
-the messages of accounts that never asked for it.
+entry point must be the provider's name, and not that of a built-in provider: otherwise an installed package could take
+over the messages of other accounts.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ class ProviderTools:
     """What an adapter is built with."""
 
     http: Http
-    """HTTP calls with pooled connections. It answers with a response, or with the outcome of a call that failed."""
+    """HTTP calls with pooled connections. They return a response, or the outcome of a call that failed."""
     parts: PartSender
-    """Sends the parts of one message in turn, with the pauses that people would make."""
+    """Sends the parts of one message one after another, with short random pauses. Calls your function for each part."""
     clock: Clock
+    """Returns the current time."""
 
 
 class BadAdapter(OutboxError):

@@ -1,13 +1,13 @@
 """What a provider answered, as closed data. An adapter translates its provider's answers into these, once.
 
-The line that matters runs between *provably not processed* and *nobody knows*. A refused connection or a throttle is
-the former and may be tried again at once. A read timeout or a dropped response is the latter: `Unknown`.
+The line that matters runs between *provably not processed* and *unknown*. A refused connection or a throttle is the
+former and may be retried. A read timeout or a dropped response is the latter: `Unknown`.
 
     Outcome
-      Sent           accepted; a receipt will tell the rest
+      Sent           accepted; receipts report the rest
       Throttled      not processed: the scope named must wait
-      Retryable      not processed, for a reason that passes
-      Postponed      not tried, or not to its end, through no fault of the message
+      Retryable      not processed, for a temporary reason
+      Postponed      not tried, or not completed, for a reason that is not the message's
       Rejected       not processed, and never will be
       AuthFailed     not processed: the account's credentials or standing are refused
       NotConnected   not processed: the account has no live session
@@ -22,7 +22,7 @@ from enum import StrEnum
 
 
 class ErrorCode(StrEnum):
-    """`lastError.code` and the message's `error.code`. The contract lists them; a frontend may match on them."""
+    """`lastError.code` of an outbox document and `error.code` of a message. A frontend may match on them."""
 
     PROVIDER_TIMEOUT = "provider_timeout"
     PROVIDER_UNAVAILABLE = "provider_unavailable"
@@ -40,7 +40,7 @@ class ErrorCode(StrEnum):
 
 
 class Scope(StrEnum):
-    """Whom a throttle or a cap concerns, from the narrowest to the widest."""
+    """What a throttle or a cap applies to, from the narrowest to the widest."""
 
     RECIPIENT = "recipient"
     ACCOUNT = "account"
@@ -54,12 +54,12 @@ class DeliveryError:
     code: ErrorCode
     message: str
     retryable: bool
-    """Whether sending it again, as it is, could succeed. Not whether we will."""
+    """Whether sending the same message again could succeed. Not whether the worker will."""
     at: datetime
 
 
 def in_doubt_after(error: DeliveryError) -> DeliveryError:
-    """The same end for a message that an earlier attempt may have delivered: nobody can say that it was not sent."""
+    """The same end for a message that an earlier attempt may have delivered: the outcome stays unknown."""
     if error.code is ErrorCode.OUTCOME_UNKNOWN:
         return error
     sentence = f"an earlier attempt may have reached the recipient; then: {error.message}"
@@ -75,16 +75,20 @@ class Sent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttled:
+    """Not processed: the scope must wait."""
+
     scope: Scope
     detail: str
     retry_after: timedelta | None = None
-    """As the provider said; None if it did not."""
+    """As the provider said; None: it did not say."""
     parts_sent: int = 0
-    """How many parts this attempt got accepted before this answer came. The same in each outcome below."""
+    """Parts that the provider accepted in this attempt before this answer. `PartSender` sets it, in all outcomes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retryable:
+    """Not processed, for a temporary reason. Counts as a failure of the message; retried after a backoff."""
+
     code: ErrorCode
     detail: str
     retry_after: timedelta | None = None
@@ -93,7 +97,7 @@ class Retryable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Postponed:
-    """There was no time left for it, or its file is on its way. Back to the queue, and no failure is counted."""
+    """No time was left, or its file is being uploaded. Goes back to the queue; no failure is counted."""
 
     code: ErrorCode
     detail: str
@@ -103,6 +107,8 @@ class Postponed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
+    """Refused for good: the message fails."""
+
     code: ErrorCode
     detail: str
     parts_sent: int = 0
@@ -110,12 +116,16 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthFailed:
+    """The provider refuses the account: it is parked, and its messages stay queued."""
+
     detail: str
     parts_sent: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotConnected:
+    """Not processed: the account has no live session. The lane pauses."""
+
     detail: str
     retry_after: timedelta | None = None
     parts_sent: int = 0
@@ -123,19 +133,22 @@ class NotConnected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
+    """Perhaps processed. The account's policy and receipts decide what follows."""
+
     detail: str
     parts_sent: int = 0
-    """Parts that were certainly accepted; the one after them is in doubt."""
+    """Parts that were certainly accepted; the next one is in doubt."""
 
 
 Outcome = Sent | Throttled | Retryable | Postponed | Rejected | AuthFailed | NotConnected | Unknown
+"""The result of an attempt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capability:
-    """What a provider declares about itself; it decides what an unknown outcome means."""
+    """What a provider promises; it decides what follows an unknown outcome."""
 
     resend_safe: bool
-    """The same key sent twice is delivered once, by the provider's own promise."""
+    """The provider promises to deliver the same key once, however often it is sent."""
     echoes_request_id: bool
-    """Receipts carry our requestId, so a receipt can settle a call that was never answered."""
+    """Receipts carry the mark of the part, so a receipt can settle an unanswered call."""

@@ -70,17 +70,17 @@ class PartJitter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnePart:
-    """What an adapter sends in one call."""
+    """One part of a message: what an adapter sends in one call."""
 
     account_id: str
     to: str
-    """As the provider names the recipient."""
+    """The recipient, as the provider names it."""
     part: Part
     correlation: Correlation
     media: ReadyMedia | None
-    """The file of a media part, as the provider takes it. None for other parts."""
+    """The file of a media part, in the form of the profile's `media`. None for other parts."""
     limit: timedelta
-    """The call must be over by then."""
+    """The call must end within this time."""
 
 
 SendPart = Callable[[OnePart], Awaitable[Outcome | MediaRefused]]

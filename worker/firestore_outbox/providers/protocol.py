@@ -1,17 +1,17 @@
-"""What a provider is to the rest of the program: a declaration, and three functions.
+"""The interface of a provider: a profile, and functions that send, check, verify and parse.
 
-Capabilities drive behaviour: whoever sends asks the `Profile` what this provider promises, and never its name.
+The `Profile` drives behaviour: the rest of the program asks it what the provider promises, and never looks at its name.
 
-Sending is one call and gives an `Outcome`, closed data. A provider that refuses, throttles, breaks or says nothing is
-an outcome, not an exception; only cancellation passes through. Whether a call that failed may be repeated is decided
-by the line between *provably not processed* and *nobody knows* (providers/outcome.py), and an adapter that is in
-doubt says `Unknown`.
+Sending is one call and returns an `Outcome`, closed data. A provider that refuses, throttles, breaks or does not answer
+is an outcome, not an exception; only cancellation passes through. Whether a failed call may be repeated depends on the
+line between *provably not processed* and *unknown* (providers/outcome.py). An adapter that is in doubt returns
+`Unknown`.
 
 A webhook is verified over its raw bytes before anything reads them, and then parsed into events:
 
     WebhookEvent
-      PartReceipt        what became of a part that we sent
-      InboundMessage     somebody wrote to the account
+      PartReceipt        what became of a part that was sent
+      InboundMessage     a person wrote to the account
       SessionChanged     the account's session came up or went down
       Unrecognised       genuine, and not understood: logged and counted, never an error
 
@@ -59,35 +59,35 @@ class MediaMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secret:
-    """One entry of an account's credentials. Addresses and ids are kept with the secrets, in one place."""
+    """One entry of an account's credentials. Addresses and ids are stored with the secrets."""
 
     name: str
     what: str
-    """For a person: what it is, and where to find it."""
+    """What it is and where to find it, for the person who is asked."""
     required: bool = True
     hidden: bool = True
-    """Not shown while it is typed."""
+    """Whether typing does not echo it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What a provider declares about itself. It never changes."""
+    """What a provider declares about itself. Constant."""
 
     capability: Capability
     """Decides what an unknown outcome means."""
     part_types: frozenset[PartType]
-    """A message with any other part is rejected before anything of it is sent."""
+    """A message with another type of part is rejected before any part is sent."""
     media: MediaMode | None
-    """None if it takes no media, or takes a mediaId as it is."""
+    """None: the provider takes no media, or takes a mediaId unchanged."""
     needs_session: bool
-    """Sends only while a session is up, so `NotConnected` is to be expected."""
+    """Whether it sends only while a session is up; `NotConnected` is then a normal outcome."""
     throttle_scopes: frozenset[Scope]
-    """What its throttles may name."""
+    """The scopes that its throttles may name."""
     secrets: tuple[Secret, ...] = ()
-    """What an account must bring, in the order in which a person is asked for it."""
+    """What an account needs, in the order in which `outbox accounts add` asks for it."""
     events_name_number: bool = False
-    """One webhook address may serve several accounts: each event names the number that received it, and goes to the
-    account of that number. An event without a number then belongs to no account."""
+    """Whether each event names the number that received it. One webhook address may then serve several accounts: an
+    event goes to the account of its number, and an event without a number belongs to no account."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,18 +95,18 @@ class _Addressed:
     """An event that belongs to one account."""
 
     number: str | None = None
-    """The receiving number, as the provider names it in the event: a phone number id or a session. None where the
-    provider names none (`Profile.events_name_number`), or where this body lacks it."""
+    """The receiving number, as the provider names it: a phone number id or a session. None if the provider names none
+    (`Profile.events_name_number`), or this event lacks it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartReceipt(_Addressed):
-    """What the provider says of one part that we sent."""
+    """What the provider reports about one part that was sent."""
 
     receipt: Receipt
     correlation: Correlation | None
-    """Ours, as the provider echoed it. None: find the message by the provider's id in the receipt. The id that a
-    message keeps is its last part's, so whatever is found that way is told of as a whole."""
+    """The mark of the part, if the provider echoes it. None: the message is found by the provider's id in the receipt.
+    A message stores the id of its last part, so such a receipt is about the whole message."""
 
     @property
     def request_id(self) -> str | None:
@@ -114,23 +114,27 @@ class PartReceipt(_Addressed):
 
     @property
     def tells_of_message(self) -> bool:
-        """Whether to apply it to the message. An earlier part's receipt proves neither that the message was sent nor
-        that it was delivered; only its failure counts."""
+        """Whether to apply it to the message. A receipt of an earlier part proves neither that the message was sent
+        nor that it was delivered; only its failure counts."""
         return self.correlation is None or self.correlation.is_last or isinstance(self.receipt, Bounced)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboundMessage(_Addressed):
+    """A message that a person wrote to the account."""
+
     provider_message_id: str
     sender: str
-    """The provider's address of the person who wrote. The thread's `to` is this address, encoded where it does not
-    have the form of a recipient (messages/address.py)."""
+    """The provider's address of the person. The thread's `to` is this address, encoded if it does not have the form of
+    a recipient."""
     at: datetime
     parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionChanged(_Addressed):
+    """The account's session came up or went down."""
+
     connected: bool
     at: datetime
     detail: str = ""
@@ -138,24 +142,29 @@ class SessionChanged(_Addressed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unrecognised:
+    """A genuine event that the adapter does not understand. It is logged and counted."""
+
     detail: str
-    """What was not understood, without quoting it: bodies hold what people wrote."""
+    """What was not understood. Do not quote the event: it may hold private text."""
 
 
 WebhookEvent = PartReceipt | InboundMessage | SessionChanged | Unrecognised
+"""What `Provider.parse` returns."""
 
 
 class SessionState(StrEnum):
+    """The state of an account's session at its provider."""
+
     DOWN = "down"
     STARTING = "starting"
     NEEDS_PAIRING = "needs_pairing"
-    """Only a person can bring it up, with the phone in hand."""
+    """Only a person with the phone can bring it up."""
     UP = "up"
     BROKEN = "broken"
 
 
 class Sessions(Protocol):
-    """The live sessions of a provider that needs one to send. Starting and stopping twice does no harm."""
+    """The sessions of a provider that needs one to send. Starting or stopping twice does no harm."""
 
     async def state(self, account_id: str, credentials: Credentials, *, limit: timedelta) -> SessionState | Outcome: ...
 
@@ -166,64 +175,66 @@ class Sessions(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What a harmless call with an account's credentials showed."""
+    """The result of `Provider.check`."""
 
     works: bool
     detail: str
-    """For a person: what was found, or what to mend. Quotes no secret."""
+    """What was found, or what to correct, for a person. Quotes no secret."""
 
 
 @runtime_checkable
 class Provider(Protocol):
-    """Adapters derive from it: most have no sessions and no handshake."""
+    """An adapter. Derive from it: the methods that most adapters do not need have defaults."""
 
     @property
     def name(self) -> str:
-        """As in `accounts/{accountId}.provider` and in the webhook's path."""
+        """The value of `accounts/{accountId}.provider`, and a segment of the webhook's path."""
         ...
 
     @property
-    def profile(self) -> Profile: ...
+    def profile(self) -> Profile:
+        """What the provider promises."""
+        ...
 
     async def send(self, message: OutboxMessage, credentials: Credentials, *, limit: timedelta) -> Outcome:
-        """Send the parts that earlier attempts have not; never longer than `limit`, all parts together."""
+        """Send the parts that earlier attempts did not, all within `limit`. `ProviderTools.parts` does the loop."""
         ...
 
     def foretold_id(self, message: OutboxMessage) -> str | None:
-        """The provider's id that the last part will have, where that is known before it is sent: a receipt that names
-        it then settles a call that was never answered."""
+        """The provider's id of the last part, if it is known before the call: a receipt with it settles an unanswered
+        call. None: not known."""
         return None
 
     async def check(self, account_id: str, credentials: Credentials, *, limit: timedelta) -> Checked:
-        """Try the credentials with a call that sends nothing. Never raises."""
+        """Test the credentials with a call that sends nothing. Must not raise."""
         ...
 
     @property
     def sessions(self) -> Sessions | None:
-        """None where the profile needs none, or where they are looked after elsewhere."""
+        """None: the provider needs no sessions, or they are managed elsewhere."""
         return None
 
     def number_of(self, account_id: str, credentials: Credentials) -> str | None:
-        """The account's own number, as its events name it; None where events name none, or the credentials lack it."""
+        """The account's own number, as its events name it. None: events name none, or the credentials lack it."""
         return None
 
     def handshake(self, query: Mapping[str, str], credentials: Credentials) -> str | None:
-        """What to answer to the GET by which a provider makes sure of a webhook's address; None refuses it."""
+        """The answer to the GET by which a provider verifies a webhook's address; None refuses it."""
         return None
 
     def asks_handshake(self, query: Mapping[str, str]) -> bool:
-        """Whether a GET has the form of a handshake: looked at before the account's secrets are."""
+        """Whether a GET has the form of a handshake. Called before the account's secrets are read."""
         return False
 
     def looks_signed(self, headers: Mapping[str, str], *, now: datetime) -> bool:
-        """Whether the headers hold one signature, of the right form and fresh if it names its time. Looked at before
-        the body is read, so it proves nothing."""
+        """Whether the headers hold one signature of the right form, and fresh if it has a time. Called before the body
+        is read, so it proves nothing."""
         return True
 
     def verify(self, headers: Mapping[str, str], raw_body: bytes, secret: str, *, now: datetime) -> bool:
-        """Whether the provider sent this, and lately. In constant time; never raises."""
+        """Whether the provider signed this body, recently if the scheme has a time. Compare in constant time."""
         ...
 
     def parse(self, raw_body: bytes) -> tuple[WebhookEvent, ...]:
-        """Every event in it. Never raises: what cannot be read is `Unrecognised`."""
+        """All events of a body. An event that cannot be read is `Unrecognised`."""
         ...

@@ -34,7 +34,7 @@ from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
 
 
 class Progress(StrEnum):
-    """What a receipt can say of a message that went well."""
+    """How far a message got."""
 
     SENT = "sent"
     DELIVERED = "delivered"
@@ -43,7 +43,7 @@ class Progress(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrived:
-    """A good receipt."""
+    """A good receipt: the message was sent, delivered or read."""
 
     progress: Progress
     at: datetime
@@ -52,7 +52,7 @@ class Arrived:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounced:
-    """A bad one: the provider gave up on the message."""
+    """A bad receipt: the provider could not deliver the message."""
 
     error: DeliveryError
     provider_message_id: str | None = None

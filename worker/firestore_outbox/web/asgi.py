@@ -27,7 +27,7 @@ from firestore_outbox.web.serve import caller_check, stopped, system_from_enviro
 
 
 def create_app(settings: Settings | None = None) -> Starlette:
-    """The paths below `/tasks`, `/healthz` and `/metrics`. `settings`: None reads the OUTBOX_ variables."""
+    """The worker as an ASGI application: `/tasks/…`, `/healthz`, `/metrics`. None: settings from OUTBOX_ variables."""
     inner: ASGIApp | None = None
 
     @asynccontextmanager
