@@ -1,7 +1,7 @@
 """Random rules and requests on two emulators at once, every decision compared.
 
-A round loads one file of rules into a project of its own on both, with the same documents, and asks both the same
-things. Only whether the rules allow is compared: what happens then is another suite's.
+A round loads one file of rules into a project of its own on both emulators, with the same documents, and asks both the
+same things. Only the decision of the rules is compared; other suites compare what follows from it.
 """
 
 from __future__ import annotations
@@ -11,29 +11,37 @@ import base64
 import json
 import secrets
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 from random import Random
 from typing import Any
 
 import httpx
 
-from firestore_emulator.rules import ast
-from firestore_emulator.rules.check import steps
-from firestore_emulator.rules.ruleset import compile_rules
-from tests.rules.random_rules import UIDS, Conditions, Data, document, listing, wire
+from tests.rules.decisive import decisive
+from tests.rules.random_documents import UIDS, Data, document, wire
+from tests.rules.random_queries import listing
+from tests.rules.random_rules import HELPER, Conditions
 
-UNANSWERED = 599
-"""In place of a status, where there was no answer."""
+ATTEMPTS = 5
+"""Of a request whose connection breaks before an answer."""
 OWNER = {"authorization": "Bearer owner"}
 CONDITIONS = 24
 """In one file; each stands there twice, once negated."""
-HELPER = "function helper(first, second) { let joined = first + second; return joined.size() > 3 ? first : joined; }"
+
+
+class Verdict(Enum):
+    ALLOWED = "allowed"
+    DENIED = "denied"
+    INVALID = "invalid"
+    """Refused before the rules: the request itself is wrong."""
+    BROKEN = "broken"
+    """An internal error."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What was asked of both, for the report of a difference."""
+    """What both emulators were asked, for the report of a difference."""
 
     rule: str
     request: str
@@ -48,10 +56,14 @@ class Tally:
     allows: int = 0
     queries: int = 0
     decisive: Counter[str] = field(default_factory=Counter)
-    """How often an operator or method stood where its failing would have refused what was allowed."""
+    """How often an operator or method stood where its failure would have refused what both allowed."""
+    broken: int = 0
+    """Requests that Google's emulator answered with an internal error: there is no decision to compare with."""
     only_ours_allows: list[Decision] = field(default_factory=list)
     only_theirs_allows: list[Decision] = field(default_factory=list)
     only_theirs_allows_queries: list[Decision] = field(default_factory=list)
+    otherwise: list[tuple[Decision, Verdict, Verdict]] = field(default_factory=list)
+    """Requests that one side decided and the other found invalid, or on which ours broke: ours, Google's."""
 
     def __str__(self) -> str:
         rare = ", ".join(f"{name} {count}" for name, count in sorted(self.decisive.items(), key=lambda one: one[1])[:8])
@@ -59,6 +71,7 @@ class Tally:
             f"{self.decisions} decisions, {self.allows / max(1, self.decisions):.0%} allowed, "
             f"{self.queries / max(1, self.decisions):.0%} queries; ours allows alone {len(self.only_ours_allows)}, "
             f"Google's allows alone {len(self.only_theirs_allows)}, of queries {len(self.only_theirs_allows_queries)}; "
+            f"otherwise different {len(self.otherwise)}; Google's breaks {self.broken}; "
             f"least often decisive: {rare}"
         )
 
@@ -80,18 +93,24 @@ class Side:
         answer = await self._ask("POST", f"/v1/{root}:commit", {"writes": writes}, OWNER)
         assert answer.status_code == 200, answer.text
 
-    async def allows(self, method: str, path: str, body: Any, headers: dict[str, str]) -> bool | None:
-        """None: neither allowed nor refused by the rules."""
-        answer = await self._ask(method, path, body, headers)
-        if answer.status_code == 403:
-            return False
-        return True if answer.status_code in (200, 404, 409) else None
+    async def verdict(self, method: str, path: str, body: Any, headers: dict[str, str]) -> Verdict:
+        status = (await self._ask(method, path, body, headers)).status_code
+        if status == 403:
+            return Verdict.DENIED
+        if status in (200, 404, 409):
+            return Verdict.ALLOWED
+        return Verdict.BROKEN if status >= 500 else Verdict.INVALID
 
     async def _ask(self, method: str, path: str, body: Any, headers: dict[str, str]) -> httpx.Response:
+        """Ask again only if the connection breaks. An answer, whatever it says, is final, and so is a timeout."""
         headers = {"content-type": "application/json", **headers}
-        return await self._http.request(
-            method, path, content=None if body is None else json.dumps(body), headers=headers
-        )
+        content = None if body is None else json.dumps(body)
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return await self._http.request(method, path, content=content, headers=headers)
+            except (httpx.NetworkError, httpx.RemoteProtocolError):
+                continue
+        return await self._http.request(method, path, content=content, headers=headers)
 
 
 def _fields(data: Data) -> dict[str, Any]:
@@ -158,24 +177,22 @@ async def play(random: Random, ours: Side, theirs: Side, tally: Tally) -> None:
         user, headers = token(random)
         for which in "tf":
             method, path, body = _request(project, f"{which}{number}", question)
-            mine_allows, google_allows = await asyncio.gather(
-                ours.allows(method, path, body, headers), theirs.allows(method, path, body, headers)
+            verdicts = await asyncio.gather(
+                ours.verdict(method, path, body, headers), theirs.verdict(method, path, body, headers)
             )
-            if google_allows is None or mine_allows is None:
-                continue  # a request that is refused for another reason, or on which Google's emulator breaks
             condition = question.condition if which == "t" else f"!({question.condition})"
             decision = Decision(
                 condition, f"{method} {path} {json.dumps(body)} on {question.document}", user, question.kind
             )
-            _count(tally, decision, mine_allows, google_allows)
+            _count(tally, decision, *verdicts, condition=condition)
 
 
-async def compare_file(random: Random, rules: str, ours: Side, theirs: Side, tally: Tally) -> None:
-    """A get, a query and a write under a file of rules, if Google's emulator compiles it."""
+async def compare_file(random: Random, rules: str, ours: Side, theirs: Side, tally: Tally) -> bool:
+    """Ask both a get, a query and two writes under a file of rules. False: Google's emulator does not compile it."""
     project = f"m-{secrets.token_hex(5)}"
     mine, google = await asyncio.gather(ours.load(project, rules), theirs.load(project, rules))
     if google[0] != 200:
-        return  # we compile more than Google's: no rules that anybody could deploy
+        return False  # ours compiles more than Google's: no such rules can be deployed
     assert mine[0] == 200, mine
     stored = document(random)
     documents = {"t0/d": stored, "a/there": document(random)}
@@ -184,29 +201,34 @@ async def compare_file(random: Random, rules: str, ours: Side, theirs: Side, tal
         user, headers = token(random)
         question = _Question(kind, "", stored, document(random), {}, method)
         verb, path, body = _request(project, "t0", question)
-        mine_allows, google_allows = await asyncio.gather(
-            ours.allows(verb, path, body, headers), theirs.allows(verb, path, body, headers)
+        verdicts = await asyncio.gather(
+            ours.verdict(verb, path, body, headers), theirs.verdict(verb, path, body, headers)
         )
-        if mine_allows is None or google_allows is None:
-            continue
-        tally.decisions += 1
-        if mine_allows and not google_allows:
-            request = f"{verb} {path} {json.dumps(body)} on {stored}"
-            tally.only_ours_allows.append(Decision(rules, request, user, kind))
+        _count(tally, Decision(rules, f"{verb} {path} {json.dumps(body)} on {stored}", user, kind), *verdicts)
+    return True
 
 
-def _count(tally: Tally, decision: Decision, ours: bool, theirs: bool) -> None:
+def _count(tally: Tally, decision: Decision, ours: Verdict, theirs: Verdict, condition: str | None = None) -> None:
+    """`condition` is the condition that decided, if there is only one."""
+    if theirs is Verdict.BROKEN and ours is not Verdict.BROKEN:
+        tally.broken += 1
+        return
+    if Verdict.INVALID in (ours, theirs) or ours is Verdict.BROKEN:
+        if ours is not theirs or ours is Verdict.BROKEN:
+            tally.otherwise.append((decision, ours, theirs))
+        return
+    allowed = theirs is Verdict.ALLOWED
     tally.decisions += 1
-    tally.allows += theirs
+    tally.allows += allowed
     tally.queries += decision.kind == "list"
-    if ours and not theirs:
-        tally.only_ours_allows.append(decision)
-    elif theirs and not ours:
+    if allowed and ours is Verdict.DENIED:
         tally.only_theirs_allows.append(decision)
         if decision.kind == "list":
             tally.only_theirs_allows_queries.append(decision)
-    elif ours:
-        tally.decisive.update(set(_decisive(decision.rule)))
+    elif ours is Verdict.ALLOWED and not allowed:
+        tally.only_ours_allows.append(decision)
+    elif allowed and condition is not None:
+        tally.decisive.update(decisive(condition))
 
 
 def _rules(questions: list[_Question]) -> str:
@@ -231,40 +253,3 @@ def _request(project: str, collection: str, question: _Question) -> tuple[str, s
     options = {"create": "?currentDocument.exists=false", "update": "?currentDocument.exists=true"}
     mask = "".join(f"&updateMask.fieldPaths={name}" for name in question.written) if question.method == "update" else ""
     return "PATCH", document_path + options.get(question.method, "") + mask, {"fields": _fields(question.written)}
-
-
-def _decisive(condition: str) -> Iterator[str]:
-    """Operators and methods whose failing would make the whole condition fail."""
-    source = f"service cloud.firestore {{ match /a/{{id}} {{ {HELPER} allow get: if {condition}; }} }}"
-    allow = compile_rules(source).file.services[0].matches[0].allows[0]
-    assert allow.condition is not None
-    yield from _walk(allow.condition)
-
-
-def _walk(node: ast.Expression) -> Iterator[str]:
-    match node:
-        case ast.Binary():
-            yield node.operator
-            if node.operator == "||":
-                return
-        case ast.Unary():
-            yield f"unary {node.operator}"
-        case ast.TypeTest():
-            yield f"is {node.type_name}"
-        case ast.MethodCall():
-            owner = node.target.name if isinstance(node.target, ast.Name) else ""
-            yield (
-                f"{owner}.{node.name}"
-                if owner in ("math", "duration", "timestamp", "latlng", "hashing")
-                else f".{node.name}"
-            )
-        case ast.Call():
-            yield f"{node.name}()"
-        case ast.Conditional():
-            yield "?:"
-            yield from _walk(node.condition)
-            return
-        case ast.Index() | ast.Slice():
-            yield "[]"
-    for child, _ in steps(node):
-        yield from _walk(child)

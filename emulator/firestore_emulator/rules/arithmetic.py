@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 
 from firestore_emulator.rules import constraints
@@ -46,8 +47,8 @@ def duration(nanos: int) -> Duration:
     raise Failure("The duration is longer than 10,000 years.")
 
 
-def mismatch(operator: str, left: Value, right: Value) -> Failure:
-    return Failure(f"Unsupported operation error. Received: {type_name(left)} {operator} {type_name(right)}.")
+def mismatch(sign: str, left: Value, right: Value) -> Failure:
+    return Failure(f"Unsupported operation error. Received: {type_name(left)} {sign} {type_name(right)}.")
 
 
 def add(left: Value, right: Value) -> Value:
@@ -129,6 +130,8 @@ def negate(value: Value) -> Value:
 
 
 def equals(left: Value, right: Value) -> bool:
+    if type(left) is str and type(right) is str:
+        return left == right
     if type(left) is Constraint or type(right) is Constraint:
         return constraints.equals(left, right)
     return equal(left, right)
@@ -140,7 +143,7 @@ def differs(left: Value, right: Value) -> bool:
     return not equal(left, right)
 
 
-def _comparison(operator: str, holds: Callable[[Value, Value], bool]) -> Callable[[Value, Value], bool]:
+def _comparison(sign: str, holds: Callable[[Value, Value], bool]) -> Callable[[Value, Value], bool]:
     def compare(left: Value, right: Value) -> bool:
         kind = type(left)
         if kind is type(right) and kind in (int, float, str, bytes):
@@ -150,22 +153,24 @@ def _comparison(operator: str, holds: Callable[[Value, Value], bool]) -> Callabl
         if kind is type(right) and kind in (Timestamp, Duration):
             return holds(left.nanos, right.nanos)
         if kind is Constraint or type(right) is Constraint:
-            return constraints.compares(operator, left, right)
-        raise mismatch(operator, left, right)
+            return constraints.compares(sign, left, right)
+        raise mismatch(sign, left, right)
 
     return compare
 
 
-less = _comparison("<", lambda left, right: bool(left < right))
-less_or_equal = _comparison("<=", lambda left, right: bool(left <= right))
-greater = _comparison(">", lambda left, right: bool(left > right))
-greater_or_equal = _comparison(">=", lambda left, right: bool(left >= right))
+less = _comparison("<", operator.lt)
+less_or_equal = _comparison("<=", operator.le)
+greater = _comparison(">", operator.gt)
+greater_or_equal = _comparison(">=", operator.ge)
 
 
 def contained(item: Value, container: Value) -> bool:
     """`in`."""
     kind = type(container)
     if kind is list:
+        if type(item) is str:
+            return item in container  # a string equals nothing but the same string
         return any(strictly_equal(item, one) for one in container)
     if kind is dict:
         if type(item) is str:

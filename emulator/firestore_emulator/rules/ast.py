@@ -1,4 +1,4 @@
-"""The tree of a rules file. Every node knows where it stands in the source."""
+"""The tree of a rules file. Every node knows its place in the source."""
 
 from __future__ import annotations
 
@@ -13,6 +13,16 @@ class Span:
     column: int
     start: int
     end: int
+
+
+class SyntaxFault(Exception):
+    """The source does not parse. Line and column count from 1; 0: the file as a whole."""
+
+    def __init__(self, line: int, column: int, message: str) -> None:
+        super().__init__(message)
+        self.line = line
+        self.column = column
+        self.message = message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +69,7 @@ class PathLiteral(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paren(Node):
-    """Brackets mean nothing, but they count towards the depth of an expression."""
+    """Brackets do not change the value; they count towards the depth of an expression."""
 
     inner: Expression
 

@@ -1,19 +1,20 @@
-"""What a file that parses may still get wrong. Errors refuse it; warnings are for its author."""
+"""Find the mistakes of a file that parses. An error refuses the file; a warning does not."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from firestore_emulator.rules import ast, methods, text
-from firestore_emulator.rules.ast import Span
-from firestore_emulator.rules.evaluate import DOCUMENT_FUNCTIONS
-from firestore_emulator.rules.grammar import SyntaxFault, check_numbers
-from firestore_emulator.rules.limits import MAX_ARGUMENTS, MAX_CALL_DEPTH, MAX_EXPRESSION_DEPTH, MAX_LETS
+from firestore_emulator.rules import ast, text
+from firestore_emulator.rules.ast import Span, SyntaxFault
+from firestore_emulator.rules.call_graph import CallGraph
+from firestore_emulator.rules.calls import DOCUMENT_FUNCTIONS
+from firestore_emulator.rules.limits import MAX_ARGUMENTS, MAX_EXPRESSION_DEPTH, MAX_LETS
+from firestore_emulator.rules.literals import check_integer
+from firestore_emulator.rules.packages import FUNCTIONS, PACKAGES
 from firestore_emulator.rules.values import TYPES, Failure
+from firestore_emulator.rules.walk import steps, walk
 
 METHODS = frozenset({"get", "list", "create", "update", "delete", "read", "write"})
-_PATTERN_METHODS = frozenset({"matches", "split", "replace"})
 _TYPE_LIST = "bool,bytes,constraint,duration,float,int,latlng,list,vector,set,number,map,string,timestamp,path,map_diff"
 
 
@@ -26,17 +27,17 @@ class Found:
 
 @dataclass
 class _Names:
-    """What is declared around a piece of the file."""
+    """The names that are declared around a piece of the file."""
 
     outer: _Names | None = None
     functions: dict[str, ast.Function] = field(default_factory=dict)
     variables: frozenset[str] = frozenset()
 
-    def function(self, name: str) -> tuple[ast.Function, _Names] | None:
+    def function(self, name: str) -> ast.Function | None:
         names: _Names | None = self
         while names is not None:
             if name in names.functions:
-                return names.functions[name], names
+                return names.functions[name]
             names = names.outer
         return None
 
@@ -50,7 +51,7 @@ class _Names:
 
 
 def check(file: ast.File) -> list[Found]:
-    """Every error and warning about the file, in the order of the source."""
+    """Return every error and warning about the file, in the order of the source."""
     checker = _Checker(file)
     checker.run()
     return sorted(checker.found, key=lambda one: one.span.start if one.span is not None else -1)
@@ -61,10 +62,7 @@ class _Checker:
         self._file = file
         self.found: list[Found] = []
         self._reported: set[tuple[int, str]] = set()
-        self._declared: dict[int, ast.Function] = {}
-        self._called: dict[int, list[ast.Function]] = {}
-        """By each function, those that it calls."""
-        self._is_circular = False
+        self._calls = CallGraph()
 
     def _error(self, span: Span, message: str) -> None:
         self._add(Found(span, message, True))
@@ -97,7 +95,8 @@ class _Checker:
             self._functions(service.functions, names)
             for match in service.matches:
                 self._match(match, names)
-        self._circles()
+        for function, message in self._calls.faults():
+            self._error(function.span, message)
         if not file.services:
             self._warn(None, "No service is declared: nothing is allowed.")
 
@@ -159,55 +158,19 @@ class _Checker:
             self._expression(let.value, names, frozenset(known))
             known.add(let.name)
         self._expression(function.result, names, frozenset(known))
-        self._declared[id(function)] = function
-        self._called[id(function)] = [
-            declared[0]
+        called = [
+            declared
             for body in (function.result, *(let.value for let in function.lets))
-            for call in _walk(body)
+            for call in walk(body)
             if isinstance(call, ast.Call) and (declared := names.function(call.name)) is not None
         ]
-
-    def _circles(self) -> None:
-        """Refuse functions that call themselves, and calls below each other beyond the limit."""
-        depths: dict[int, int] = {}
-        for number, function in self._declared.items():
-            if not self._refuse_circle(function):
-                self._depth(number, depths)
-
-    def _refuse_circle(self, start: ast.Function) -> bool:
-        pending: list[tuple[ast.Function, tuple[str, ...]]] = [(start, (start.name,))]
-        seen: set[int] = set()
-        while pending:
-            function, chain = pending.pop()
-            for called in self._called[id(function)]:
-                if called is start:
-                    message = f"Detected a call cycle between [{','.join(sorted(chain))}] functions."
-                    self._error(start.span, "Recursive call is not allowed." if len(chain) == 1 else message)
-                    self._is_circular = True
-                    return True
-                if id(called) not in seen:
-                    seen.add(id(called))
-                    pending.append((called, (*chain, called.name)))
-        return False
-
-    def _depth(self, number: int, depths: dict[int, int]) -> int:
-        """How many functions below this one call each other."""
-        if self._is_circular:
-            return 0
-        if number not in depths:
-            below = [self._depth(id(called), depths) + 1 for called in self._called[number]]
-            depths[number] = max(below, default=0)
-            if depths[number] == MAX_CALL_DEPTH + 1:
-                name = self._declared[number].name
-                message = f"Maximum allowed call depth of {MAX_CALL_DEPTH} is reached for [{name}]."
-                self._error(self._declared[number].span, message)
-        return depths[number]
+        self._calls.add(function, called)
 
     # --- expressions
 
     def _expression(self, node: ast.Expression, names: _Names, local: frozenset[str], depth: int = 1) -> None:
         try:
-            check_numbers(node)
+            check_integer(node)
         except SyntaxFault as fault:
             self._error(node.span, fault.message)
         if depth > MAX_EXPRESSION_DEPTH:
@@ -234,7 +197,7 @@ class _Checker:
     def _name(self, node: ast.Name, names: _Names, local: frozenset[str]) -> None:
         if node.name in local or names.has_variable(node.name) or node.name in ("request", "resource"):
             return
-        if node.name in methods.PACKAGES:
+        if node.name in PACKAGES:
             self._error(node.span, f"{node.name} is a package and cannot be used as variable name.")
         else:
             self._warn(node.span, f"Invalid variable name: {node.name}.")
@@ -242,79 +205,34 @@ class _Checker:
     def _call(self, node: ast.Call, names: _Names) -> None:
         declared = names.function(node.name)
         if declared is not None:
-            if len(declared[0].parameters) != len(node.arguments):
+            if len(declared.parameters) != len(node.arguments):
                 self._warn(node.span, f"Incorrect number of arguments supplied to function: {node.name}.")
-        elif node.name not in DOCUMENT_FUNCTIONS and node.name not in methods.FUNCTIONS:
+        elif node.name not in DOCUMENT_FUNCTIONS and node.name not in FUNCTIONS:
             self._warn(node.span, f"Invalid function name: {node.name}.")
 
     def _method(self, node: ast.MethodCall, names: _Names, local: frozenset[str], depth: int) -> None:
         target = node.target
         is_package = (
             isinstance(target, ast.Name)
-            and target.name in methods.PACKAGES
+            and target.name in PACKAGES
             and target.name not in local
             and not names.has_variable(target.name)
         )
         if not is_package:
             self._expression(target, names, local, depth + 1)
-        elif isinstance(target, ast.Name) and node.name not in methods.PACKAGES[target.name]:
+        elif isinstance(target, ast.Name) and node.name not in PACKAGES[target.name]:
             self._warn(node.span, f"Invalid function name: {target.name}.{node.name}.")
-        if node.name in _PATTERN_METHODS and node.arguments and isinstance(node.arguments[0], ast.Literal):
-            pattern = node.arguments[0].value
-            # Google's compiler looks at the patterns of matches() alone; the others fail when they are evaluated.
-            if node.name == "matches" and isinstance(pattern, str):
-                try:
-                    text.expression(pattern)
-                except Failure as failure:
-                    self._error(node.arguments[0].span, str(failure))
+        self._pattern(node)
         for argument in node.arguments:
             self._expression(argument, names, local, depth + 1)
 
-
-def steps(node: ast.Expression) -> Iterator[tuple[ast.Expression, int]]:
-    """The children of a node, and how much deeper each is."""
-    match node:
-        case ast.Member():
-            yield node.target, 0
-        case ast.Paren():
-            yield node.inner, 1
-        case ast.ListLiteral():
-            yield from ((item, 1) for item in node.items)
-        case ast.MapLiteral():
-            for key, value in node.entries:
-                yield key, 1
-                yield value, 1
-        case ast.PathLiteral():
-            for part in node.segments:
-                if isinstance(part, ast.Node):
-                    yield part, 1
-        case ast.Index():
-            yield node.target, 1
-            yield node.index, 1
-        case ast.Slice():
-            yield node.target, 1
-            for bound in (node.low, node.high):
-                if bound is not None:
-                    yield bound, 1
-        case ast.Call():
-            yield from ((argument, 1) for argument in node.arguments)
-        case ast.MethodCall():
-            yield node.target, 1
-            yield from ((argument, 1) for argument in node.arguments)
-        case ast.Unary() | ast.TypeTest():
-            yield node.operand, 1
-        case ast.Binary():
-            yield node.left, 1
-            yield node.right, 1
-        case ast.Conditional():
-            yield node.condition, 1
-            yield node.when_true, 1
-            yield node.when_false, 1
-
-
-def _walk(node: ast.Expression) -> Iterator[ast.Expression]:
-    pending = [node]
-    while pending:
-        one = pending.pop()
-        yield one
-        pending.extend(child for child, _ in steps(one))
+    def _pattern(self, node: ast.MethodCall) -> None:
+        """Compile the pattern of matches(). As in Google's compiler, others fail only when they are evaluated."""
+        if node.name != "matches" or not node.arguments or not isinstance(node.arguments[0], ast.Literal):
+            return
+        pattern = node.arguments[0].value
+        if isinstance(pattern, str):
+            try:
+                text.matcher(pattern)
+            except Failure as failure:
+                self._error(node.arguments[0].span, str(failure))

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from firestore_emulator.rules import ast
-from firestore_emulator.rules.evaluate import Closure, Evaluation
+from firestore_emulator.rules.evaluation import Closure, Evaluation
+from firestore_emulator.rules.packages import PACKAGES
 from firestore_emulator.rules.ruleset import Ruleset
 from firestore_emulator.rules.values import Duration, Failure, LatLng, Path, RulesSet, Timestamp, Value, shown
+from firestore_emulator.rules.walk import steps, without_parens
 
 MOST_VALUES = 20
 """Values other than true and false that are kept of one expression; all of them are counted."""
@@ -34,8 +36,9 @@ class Coverage:
         self._seen: dict[int, _Seen] = {}
 
     def counting(self, node: ast.Expression, closure: Closure) -> Closure:
-        """The closure, which also counts what it comes to. Cheap: every request pays for it."""
+        """Return a closure that also counts the values. Every request pays for it, so it does little."""
         seen = self._seen[id(node)] = _Seen()
+        keep = seen.values.append
 
         def counted(e: Evaluation) -> Value:
             try:
@@ -51,8 +54,8 @@ class Coverage:
                 seen.untrue += 1
             else:
                 seen.other += 1
-                if len(seen.values) < MOST_VALUES:
-                    seen.values.append(value)
+                if seen.other <= MOST_VALUES:
+                    keep(value)
             return value
 
         return counted
@@ -147,8 +150,8 @@ def _roots(file: ast.File) -> Iterator[ast.Expression]:
 
 def _of_function(function: ast.Function) -> Iterator[ast.Expression]:
     for let in function.lets:
-        yield _inside(let.value)
-    yield _inside(function.result)
+        yield without_parens(let.value)
+    yield without_parens(function.result)
 
 
 def _of_match(match: ast.Match) -> Iterator[ast.Expression]:
@@ -156,28 +159,18 @@ def _of_match(match: ast.Match) -> Iterator[ast.Expression]:
         yield from _of_function(function)
     for allow in match.allows:
         if allow.condition is not None:
-            yield _inside(allow.condition)
+            yield without_parens(allow.condition)
     for inner in match.matches:
         yield from _of_match(inner)
 
 
-def _inside(node: ast.Expression) -> ast.Expression:
-    while isinstance(node, ast.Paren):
-        node = node.inner
-    return node
-
-
 def _children(node: ast.Expression) -> Iterator[ast.Expression]:
-    from firestore_emulator.rules.check import steps
-
     for child, _ in steps(node):
-        if isinstance(_inside(child), ast.Literal):
+        if isinstance(without_parens(child), ast.Literal):
             continue  # as in Google's report
         if not (isinstance(node, ast.MethodCall) and child is node.target and _is_package(child)):
-            yield _inside(child)
+            yield without_parens(child)
 
 
 def _is_package(node: ast.Expression) -> bool:
-    from firestore_emulator.rules.methods import PACKAGES
-
     return isinstance(node, ast.Name) and node.name in PACKAGES

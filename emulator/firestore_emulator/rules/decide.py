@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from firestore_emulator.rules import ast
-from firestore_emulator.rules.evaluate import Accesses, Documents, Evaluation
+from firestore_emulator.rules.evaluation import Accesses, Documents, Evaluation
 from firestore_emulator.rules.limits import MAX_EXPRESSIONS
-from firestore_emulator.rules.matching import Segment, bindings
-from firestore_emulator.rules.ruleset import Block, Ruleset
+from firestore_emulator.rules.matching import Segment
+from firestore_emulator.rules.ruleset import Blocks, Ruleset
 from firestore_emulator.rules.values import Exhausted, Failure, Value, type_name
 
 
@@ -34,11 +34,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An `allow` that fits and does not allow."""
+    """An `allow` statement about this path and method whose condition is not true."""
 
     statement: ast.Allow
     failure: str | None
-    """Why its condition has no value; None: it is false."""
+    """Why its condition has no value; None: the condition is false."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,26 +63,23 @@ def decide(ruleset: Ruleset, question: Question) -> Verdict:
     return decide_with(ruleset.blocks, ruleset.fewest_in_glob, question, [])
 
 
-def decide_with(blocks: Iterable[Block], fewest_in_glob: int, question: Question, trace: list[Any]) -> Verdict:
-    """As `decide`, over blocks that were compiled to record into `trace`."""
+def decide_with(blocks: Blocks, fewest_in_glob: int, question: Question, trace: list[Any]) -> Verdict:
+    """Decide over blocks that were compiled to count or record their values; `trace` takes what they record."""
     e = Evaluation(
         request=question.request,
         resource=question.resource,
         database=question.database,
         documents=question.documents,
         accesses=question.accesses,
+        trace=trace,
     )
-    e.trace = trace
     path = ("databases", question.database, "documents", *question.path)
     refusals: list[Refusal] = []
     try:
-        for block in blocks:
-            fitting = [one for one in block.statements if question.method in one.methods]
-            if not fitting:
-                continue
-            for found in bindings(block.pattern, path, fewest_in_glob):
+        for block in blocks.get(question.method, ()):
+            for found in block.pattern.bindings(path, fewest_in_glob):
                 e.wild = found
-                for statement in fitting:
+                for statement in block.statements:
                     try:
                         value = True if statement.condition is None else statement.condition(e)
                     except Failure as failure:

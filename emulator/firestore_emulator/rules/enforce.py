@@ -19,7 +19,7 @@ from firestore_emulator.documents.writes import CheckedWrite, DraftState, apply_
 from firestore_emulator.rpc.errors import RpcError
 from firestore_emulator.rules.coverage import Coverage
 from firestore_emulator.rules.decide import Allowed, Denied, Question, decide_with
-from firestore_emulator.rules.evaluate import UNDEFINED, Accesses
+from firestore_emulator.rules.evaluation import UNDEFINED, Accesses
 from firestore_emulator.rules.explain import Step, explained, recording
 from firestore_emulator.rules.guard import Guard, Refused, project_of
 from firestore_emulator.rules.guard_queries import (
@@ -33,7 +33,7 @@ from firestore_emulator.rules.guard_queries import (
 from firestore_emulator.rules.guard_values import claim_value, document_map, document_path
 from firestore_emulator.rules.identity import Anonymous, User
 from firestore_emulator.rules.prove import Unprovable, known_data
-from firestore_emulator.rules.ruleset import Block, Ruleset
+from firestore_emulator.rules.ruleset import Blocks, Ruleset
 from firestore_emulator.rules.values import Path, Timestamp, Value
 from firestore_emulator.storage.engine import Engine
 
@@ -55,7 +55,7 @@ class Loaded:
         self.blocks = self.ruleset.compiled(self.coverage.counting)
 
     @cached_property
-    def explaining(self) -> tuple[Block, ...]:
+    def explaining(self) -> Blocks:
         """The same, compiled to leave a trace: for refusals, which are asked a second time."""
         return self.ruleset.compiled(recording)
 

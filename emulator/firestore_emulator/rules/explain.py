@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from firestore_emulator.rules import ast
-from firestore_emulator.rules.evaluate import Closure, Evaluation
+from firestore_emulator.rules.evaluation import Closure, Evaluation
 from firestore_emulator.rules.values import Failure, Value, shown
+from firestore_emulator.rules.walk import without_parens
 
 _MOST_LINES = 40
 _LONGEST_TEXT = 160
@@ -46,7 +47,7 @@ def recording(node: ast.Expression, closure: Closure) -> Closure:
 
 def explained(source: str, trace: list[Step], allows: list[ast.Allow]) -> list[str]:
     """Lines for people. `trace` has a step for each condition that was tried; `allows` are those statements."""
-    by_condition = {id(_inside(allow.condition)): allow for allow in allows if allow.condition is not None}
+    by_condition = {id(without_parens(allow.condition)): allow for allow in allows if allow.condition is not None}
     lines: list[str] = []
     for step in trace:
         allow = by_condition.get(id(step.node))
@@ -58,12 +59,6 @@ def explained(source: str, trace: list[Step], allows: list[ast.Allow]) -> list[s
     if len(lines) > _MOST_LINES:
         lines[_MOST_LINES:] = [f"… and {len(lines) - _MOST_LINES} lines more"]
     return lines
-
-
-def _inside(node: ast.Expression) -> ast.Expression:
-    while isinstance(node, ast.Paren):
-        node = node.inner
-    return node
 
 
 def _came_to(value: Value | Failure) -> str:
@@ -96,7 +91,7 @@ def _reasons(source: str, step: Step) -> Iterator[str]:
 
 def _is_argument(node: ast.Call, step: Step) -> bool:
     """Whether the last step is an argument, so that the call has no body of its own."""
-    return any(_inside(argument) is step.node for argument in node.arguments)
+    return any(without_parens(argument) is step.node for argument in node.arguments)
 
 
 def _seen(source: str, step: Step) -> str:

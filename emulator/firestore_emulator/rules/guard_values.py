@@ -20,7 +20,7 @@ def document_path(location: Location) -> Path:
 
 
 def fields_map(fields: Proto) -> dict[str, Value]:
-    return {name: value_of(fields[name]) for name in sorted(fields)}
+    return {name: value_of(value) for name, value in sorted(fields.items())}
 
 
 def value_of(value: Proto) -> Value:

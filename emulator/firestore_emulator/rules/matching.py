@@ -1,8 +1,8 @@
-"""Which match blocks a path falls into, and what their variables then are."""
+"""Which match blocks a path falls into, and the values of their variables then."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from firestore_emulator.rules.values import Path, Unbound, Value
@@ -22,41 +22,47 @@ class Wildcard:
     is_glob: bool
 
 
-Pattern = tuple[str | Wildcard, ...]
+Part = str | Wildcard
 
 
-def bindings(pattern: Pattern, path: tuple[Segment, ...], fewest: int) -> Iterator[dict[int, Value]]:
-    """Each way in which the pattern covers the whole path. A glob takes at least `fewest` segments."""
-    if not any(isinstance(part, Wildcard) and part.is_glob for part in pattern):
-        if len(pattern) == len(path):
-            found = _straight(pattern, path)
-            if found is not None:
-                yield found
-        return
-    yield from _bindings(pattern, path, fewest, {})
+class Pattern:
+    """A match path, prepared so that a request compares as little as possible."""
 
+    __slots__ = ("_fixed", "_has_glob", "_variables", "parts")
 
-def _straight(pattern: Pattern, path: tuple[Segment, ...]) -> dict[int, Value] | None:
-    found: dict[int, Value] = {}
-    for part, segment in zip(pattern, path, strict=True):
-        if type(part) is str:
-            if part != segment:
-                return None
-        elif isinstance(segment, Unbound) and segment.is_glob:
-            return None
-        else:
-            found[part.number] = segment  # type: ignore[union-attr]  # it is no string
-    return found
+    def __init__(self, parts: tuple[Part, ...]) -> None:
+        self.parts = parts
+        self._has_glob = any(isinstance(part, Wildcard) and part.is_glob for part in parts)
+        # From the end: every path begins with the same segments.
+        self._fixed = [(at, part) for at, part in enumerate(parts) if isinstance(part, str)][::-1]
+        self._variables = [(at, part.number) for at, part in enumerate(parts) if isinstance(part, Wildcard)]
+
+    def bindings(self, path: tuple[Segment, ...], fewest: int) -> Iterable[dict[int, Value]]:
+        """Each way in which the pattern covers the whole path. A glob takes at least `fewest` segments."""
+        if self._has_glob:
+            return _bindings(self.parts, path, fewest, {})
+        if len(path) != len(self.parts):
+            return ()
+        for at, part in self._fixed:
+            if path[at] != part:
+                return ()
+        found: dict[int, Value] = {}
+        for at, number in self._variables:
+            segment = path[at]
+            if type(segment) is Unbound and segment.is_glob:
+                return ()
+            found[number] = segment
+        return (found,)
 
 
 def _bindings(
-    pattern: Pattern, path: tuple[Segment, ...], fewest: int, found: dict[int, Value]
+    parts: tuple[Part, ...], path: tuple[Segment, ...], fewest: int, found: dict[int, Value]
 ) -> Iterator[dict[int, Value]]:
-    if not pattern:
+    if not parts:
         if not path:
             yield found
         return
-    part, rest = pattern[0], pattern[1:]
+    part, rest = parts[0], parts[1:]
     if isinstance(part, Wildcard) and part.is_glob:
         for length in range(fewest, len(path) + 1):
             taken = {**found, part.number: Path(path[:length])}

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 
 from firestore_emulator.rules import ast
-from firestore_emulator.rules.evaluate import Closure, CompiledFunction, Compiler, Scope, Wrap
+from firestore_emulator.rules.ast import SyntaxFault
+from firestore_emulator.rules.compiler import Compiler, Wrap
+from firestore_emulator.rules.evaluation import Closure
 from firestore_emulator.rules.limits import MAX_SOURCE_BYTES
-from firestore_emulator.rules.matching import Pattern, Wildcard
+from firestore_emulator.rules.matching import Part, Pattern, Wildcard
+from firestore_emulator.rules.scope import Scope
 
 SERVICE = "cloud.firestore"
 _MEANS = {"read": ("get", "list"), "write": ("create", "update", "delete")}
@@ -18,7 +21,7 @@ _MEANS = {"read": ("get", "list"), "write": ("create", "update", "delete")}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Issue:
-    """Something that a file's author should know. Line and column count from 1; 0: the file as a whole."""
+    """An error or a warning about a rules file. Line and column count from 1; 0: the file as a whole."""
 
     line: int
     column: int
@@ -41,19 +44,23 @@ class RulesRejected(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """An `allow`: for which methods, and on which condition."""
+    """An `allow` with its condition; None: it allows without one."""
 
     declared: ast.Allow
-    methods: frozenset[str]
     condition: Closure | None
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A match block with its whole path, those around it included."""
+    """The statements of a match block that are about one method."""
 
     pattern: Pattern
+    """The whole path, with those of the blocks around it."""
     statements: tuple[Statement, ...]
+
+
+Blocks = Mapping[str, Sequence[Block]]
+"""By method (get, list, create, update or delete), in the order of the file."""
 
 
 @dataclass(frozen=True)
@@ -63,24 +70,27 @@ class Ruleset:
     warnings: tuple[Issue, ...]
 
     @cached_property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> Blocks:
         return self.compiled(None)
 
     @property
     def fewest_in_glob(self) -> int:
-        """How many segments `{name=**}` takes at least."""
+        """The fewest segments that `{name=**}` takes."""
         return 1 if self.file.version == "1" else 0
 
-    def compiled(self, wrap: Wrap | None) -> tuple[Block, ...]:
-        """The blocks, each closure wrapped in `wrap`."""
-        return tuple(_blocks(self.file, Compiler(wrap)))
+    def compiled(self, wrap: Wrap | None) -> Blocks:
+        """Compile the file, with each closure wrapped in `wrap`."""
+        blocks: dict[str, list[Block]] = {}
+        for method, block in _blocks(self.file, Compiler(wrap)):
+            blocks.setdefault(method, []).append(block)
+        return blocks
 
 
 def compile_rules(source: str) -> Ruleset:
-    """RulesRejected if the source is no rules file, with every error's line and column."""
+    """Parse, check and keep the source; RulesRejected has the line and column of every error."""
     # Imported here: an emulator without rules should not wait for a parser.
     from firestore_emulator.rules.check import check
-    from firestore_emulator.rules.grammar import SyntaxFault, parse
+    from firestore_emulator.rules.grammar import parse
 
     if len(source.encode(errors="replace")) > MAX_SOURCE_BYTES:
         message = f"The rules are longer than {MAX_SOURCE_BYTES // 1024} KiB."
@@ -118,48 +128,37 @@ def _offset(source: str, line: int, column: int) -> int:
     return sum(len(one) + 1 for one in lines[: max(0, line - 1)]) + max(0, column - 1)
 
 
-def _blocks(file: ast.File, compiler: Compiler) -> Iterator[Block]:
+def _blocks(file: ast.File, compiler: Compiler) -> Iterator[tuple[str, Block]]:
     top = Scope()
     numbers = count()
-    _declare(file.functions, top, compiler)
+    compiler.declare(file.functions, top)
     for service in file.services:
         scope = Scope(top)
-        _declare(service.functions, scope, compiler)
+        compiler.declare(service.functions, scope)
         if service.name == SERVICE:
             for match in service.matches:
                 yield from _match(match, (), scope, compiler, numbers)
 
 
 def _match(
-    match: ast.Match, before: Pattern, outer: Scope, compiler: Compiler, numbers: Iterator[int]
-) -> Iterator[Block]:
-    pattern = before
+    match: ast.Match, before: tuple[Part, ...], outer: Scope, compiler: Compiler, numbers: Iterator[int]
+) -> Iterator[tuple[str, Block]]:
     scope = Scope(outer)
+    parts = list(before)
     for segment in match.segments:
         if isinstance(segment, str):
-            pattern = (*pattern, segment)
+            parts.append(segment)
         else:
-            number = next(numbers)
-            scope.wildcards[segment.name] = number
-            pattern = (*pattern, Wildcard(number, segment.is_glob))
-    _declare(match.functions, scope, compiler)
-    statements = tuple(
-        Statement(
-            allow,
-            frozenset(meant for method in allow.methods for meant in _MEANS.get(method.name, (method.name,))),
-            None if allow.condition is None else compiler.compile(allow.condition, scope, {}),
-        )
-        for allow in match.allows
-    )
-    if statements:
-        yield Block(pattern, statements)
+            number = scope.wildcards[segment.name] = next(numbers)
+            parts.append(Wildcard(number, segment.is_glob))
+    compiler.declare(match.functions, scope)
+    by_method: dict[str, list[Statement]] = {}
+    for allow in match.allows:
+        condition = None if allow.condition is None else compiler.compile(allow.condition, scope, {})
+        for method in dict.fromkeys(meant for one in allow.methods for meant in _MEANS.get(one.name, (one.name,))):
+            by_method.setdefault(method, []).append(Statement(allow, condition))
+    pattern = Pattern(tuple(parts))
+    for method, statements in by_method.items():
+        yield method, Block(pattern, tuple(statements))
     for inner in match.matches:
-        yield from _match(inner, pattern, scope, compiler, numbers)
-
-
-def _declare(functions: tuple[ast.Function, ...], scope: Scope, compiler: Compiler) -> None:
-    compiled = [CompiledFunction(function, scope) for function in functions]
-    for one in compiled:
-        scope.functions[one.declared.name] = one
-    for one in compiled:
-        one.compile(compiler)
+        yield from _match(inner, pattern.parts, scope, compiler, numbers)

@@ -50,18 +50,30 @@ def utf8(text: str) -> bytes:
 
 @lru_cache(maxsize=1_024)
 def expression(pattern: str) -> Any:
-    """A compiled RE2 pattern; Failure if it is none."""
+    """Compile an RE2 pattern that finds matches and their groups; Failure if it is invalid."""
+    return _compiled(pattern, captures=True)
+
+
+@lru_cache(maxsize=1_024)
+def matcher(pattern: str) -> Any:
+    """Compile an RE2 pattern that only says whether UTF-8 bytes match; Failure if it is invalid."""
+    return _compiled(pattern, captures=False)
+
+
+def _compiled(pattern: str, *, captures: bool) -> Any:
     options = re2.Options()
     options.log_errors = False
+    options.never_capture = not captures
     try:
-        return re2.compile(pattern, options=options)
+        return re2.compile(pattern if captures else pattern.encode(), options=options)
     except (re2.error, UnicodeError):
         raise Failure(f"Invalid regular expression pattern. Pattern: {pattern}.") from None
 
 
 def matches(text: str, pattern: str) -> bool:
+    """Whether the pattern matches the whole text. Over bytes, because RE2 needs no offsets of characters then."""
     try:
-        return expression(pattern).fullmatch(text) is not None
+        return matcher(pattern).fullmatch(text.encode()) is not None
     except UnicodeError:
         raise Failure("The string holds half a character.") from None
 

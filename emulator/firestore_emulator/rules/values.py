@@ -143,6 +143,8 @@ def strictly_equal(left: Value, right: Value) -> bool:
     kind = type(left)
     if kind is not type(right):
         return False
+    if kind is str:
+        return bool(left == right)
     if kind is list:
         return len(left) == len(right) and all(map(strictly_equal, left, right))
     if kind is dict:
