@@ -104,7 +104,7 @@ class Side:
     async def _ask(self, method: str, path: str, body: Any, headers: dict[str, str]) -> httpx.Response:
         """Ask again only if the connection breaks. An answer, whatever it says, is final, and so is a timeout."""
         headers = {"content-type": "application/json", **headers}
-        content = None if body is None else json.dumps(body)
+        content = body if body is None or isinstance(body, bytes) else json.dumps(body)
         for _ in range(ATTEMPTS - 1):
             try:
                 return await self._http.request(method, path, content=content, headers=headers)

@@ -17,7 +17,7 @@ from tests.rules.differential import Side, Tally, play
 DECISIONS = int(os.environ.get("OUTBOX_RULES_DECISIONS", "1500"))
 SEED = int(os.environ.get("OUTBOX_RULES_SEED", "1"))
 ENOUGH = 20_000
-"""From here on, every operator must have been decisive often enough for the comparison to mean something."""
+"""A run of this length goes on until every part of the language was decisive OFTEN_ENOUGH, for twice its length."""
 OFTEN_ENOUGH = 20
 ALMOST_ALL = 0.99
 AT_ONCE = 4
@@ -30,7 +30,7 @@ async def test_random_rules_are_decided_as_by_googles_emulator(
 ) -> None:
     random = Random(SEED)
     tally = Tally()
-    while tally.decisions < DECISIONS:
+    while tally.decisions < DECISIONS or (_rare(tally) and tally.decisions < 2 * DECISIONS):
         await asyncio.gather(*(play(Random(random.random()), ours, theirs, tally) for _ in range(AT_ONCE)))
     with capsys.disabled():
         print(f"\nrandom rules, seed {SEED}: {tally}")
@@ -41,6 +41,11 @@ async def test_random_rules_are_decided_as_by_googles_emulator(
     assert len(tally.only_theirs_allows_queries) <= tally.queries * (1 - ALMOST_ALL)
     assert tally.allows >= 0.3 * tally.decisions
     assert tally.queries >= 0.3 * tally.decisions
-    if DECISIONS >= ENOUGH:
-        rare = {name: tally.decisive[name] for name in LANGUAGE if tally.decisive[name] < OFTEN_ENOUGH}
-        assert not rare, f"too rarely decisive: {rare}"
+    assert not _rare(tally), f"too rarely decisive: {_rare(tally)}"
+
+
+def _rare(tally: Tally) -> dict[str, int]:
+    """What was decisive too rarely; a short run does not ask for that."""
+    if DECISIONS < ENOUGH:
+        return {}
+    return {name: tally.decisive[name] for name in LANGUAGE if tally.decisive[name] < OFTEN_ENOUGH}

@@ -86,6 +86,20 @@ async def test_a_path_that_no_rule_covers_is_refused_as_such(http: httpx.AsyncCl
     assert "No matching allow statements" in answer.json()["error"]["message"]
 
 
+async def test_conditions_that_are_nested_too_deeply_refuse(
+    emulator: FirestoreEmulator, http: httpx.AsyncClient
+) -> None:
+    functions = "".join(f"function f{number}() {{ return {'!' * 90}f{number + 1}(); }}" for number in range(10))
+    emulator.guard.load(
+        RULES.replace("function isClerk", f"{functions} function f10() {{ return true; }}\nfunction isClerk").replace(
+            "isClerk() &&", "f0() &&"
+        )
+    )
+    answer = await http.get(f"{ROOT}/papers/1", headers=BOB)
+    assert answer.status_code == 403
+    assert "nested too deeply" in answer.json()["error"]["message"]
+
+
 async def test_a_file_that_changes_is_loaded_again(
     emulator: FirestoreEmulator, http: httpx.AsyncClient, file: Path
 ) -> None:

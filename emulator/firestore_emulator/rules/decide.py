@@ -52,8 +52,8 @@ class Denied:
     used: int
     refusals: Sequence[Refusal]
     """Empty: no `allow` fits the path and the method."""
-    is_exhausted: bool = False
-    """The expressions that a request may use were used up."""
+    exceeded: str | None = None
+    """The limit that ended the evaluation; None: the conditions were all evaluated."""
 
 
 Verdict = Allowed | Denied
@@ -92,5 +92,7 @@ def decide_with(blocks: Blocks, fewest_in_glob: int, question: Question, trace: 
                     wrong = None if value is False else f"The condition is a {type_name(value)}, not a bool."
                     refusals.append(Refusal(statement.declared, wrong))
     except Exhausted:
-        return Denied(e.used, refusals, is_exhausted=True)
+        return Denied(e.used, refusals, f"The maximum of {MAX_EXPRESSIONS} expressions to evaluate has been reached.")
+    except RecursionError:  # functions that call each other multiply the depth that one expression may have
+        return Denied(e.used, refusals, "The conditions are nested too deeply to be evaluated.")
     return Denied(e.used, refusals)

@@ -245,8 +245,8 @@ class Enforcer:
 
 
 def _reasons(ruleset: Ruleset, denied: Denied, trace: list[Step]) -> list[str]:
-    if denied.is_exhausted:
-        return ["The maximum of 1000 expressions to evaluate has been reached."]
+    if denied.exceeded is not None:
+        return [denied.exceeded]
     if not denied.refusals:
         return ["No matching allow statements"]
     return explained(ruleset.source, trace, [refusal.statement for refusal in denied.refusals])
