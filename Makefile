@@ -130,10 +130,10 @@ lock: $(READY) ## pin the newest versions allowed by both pyproject.toml: for de
 .PHONY: help install demo dev check test test-slow sim differential serializable crash flood mutations rules-mutants bench bench-growth bench-emulator figures bench-latency bench-fanout chaos overload soak types trace coverage states screenshot lock
 
 differential-rules: $(READY) ## 20,000 random decisions of security rules on our emulator and on Google's, all compared (minutes)
-	OUTBOX_RULES_DECISIONS=20000 $(BIN)/pytest -q tests/rules/test_differential_rules.py
+	OUTBOX_RULES_DECISIONS=20000 $(BIN)/pytest -q -n0 tests/rules/test_differential_rules.py
 
-fuzz-rules: $(READY) ## 50,000 broken rules files: no traceback, no hang; 5,000 that compile are compared with Google's (minutes)
-	OUTBOX_RULES_MUTATIONS=50000 OUTBOX_RULES_MUTATIONS_COMPARED=5000 $(BIN)/pytest -q tests/rules/test_fuzz_rules.py
+fuzz-rules: $(READY) ## 50,000 broken rules files and 5,000 requests: no traceback, no hang; 5,000 files compared with Google's (minutes)
+	OUTBOX_RULES_MUTATIONS=50000 OUTBOX_RULES_MUTATIONS_COMPARED=5000 $(BIN)/pytest -q -n0 tests/rules/test_fuzz_rules.py
 
 bench-rules: $(READY) ## the client's batch under firestore.rules, our emulator beside Google's; results in bench/results
 	$(BIN)/python -m bench.rules

@@ -1,7 +1,8 @@
-"""The suite runs on one event loop, because the emulator's channel, which it shares with others, belongs to one."""
+"""One event loop for the suite: it shares the emulator's channel with other suites, and a channel belongs to one loop."""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tests.conformance.backends import Place
 from tests.patience import PATIENCE_SECONDS
 from tests.rules.differential import Side
 from tests.rules.guarded import RULES, GuardedProject, RulesEmulator
+from tests.rules.rest_project import Project
 
 HERE = Path(__file__).parent
 
@@ -45,6 +47,15 @@ async def guarded(rules_place: Place) -> GuardedProject:
     project = GuardedProject(RulesEmulator(rules_place))
     await project.load(RULES.read_text(encoding="utf-8"))
     return project
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def project(rules_place: Place) -> AsyncIterator[Project]:
+    """A project without rules, asked over REST."""
+    async with httpx.AsyncClient(
+        base_url=f"http://{rules_place.address}", trust_env=False, timeout=PATIENCE_SECONDS
+    ) as http:
+        yield Project(http, f"e-{secrets.token_hex(5)}")
 
 
 # --- both emulators side by side

@@ -1,69 +1,15 @@
-"""Which calls the rules hold, and whom: on our emulator and on Google's, over REST.
+"""Which calls and callers the rules restrict: on our emulator and on Google's, over REST.
 
-gRPC is in test_rules.py, the streams of browsers in test_unit_testing.py and tests/client.
+test_rules.py covers gRPC; test_unit_testing.py and tests/client cover the streams of browsers.
 """
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Any
 
-import httpx
 import pytest
-import pytest_asyncio
 
-from firestore_emulator.pytest_plugin import unsigned_token
-from tests.conformance.backends import Place
-from tests.patience import PATIENCE_SECONDS
-
-JSON = {"content-type": "application/json"}
-OWNER = {"authorization": "Bearer owner"}
-
-
-def user(**claims: Any) -> dict[str, str]:
-    return {"authorization": f"Bearer {unsigned_token(claims)}"}
-
-
-ALICE = user(sub="alice")
-
-
-@dataclass
-class Project:
-    http: httpx.AsyncClient
-    name: str
-
-    @property
-    def root(self) -> str:
-        return f"projects/{self.name}/databases/(default)/documents"
-
-    async def load(self, rules: str) -> httpx.Response:
-        begin = "rules_version = '2';\nservice cloud.firestore { match /databases/{database}/documents {\n"
-        source = begin + rules + "\n}}"
-        body = {"rules": {"files": [{"name": "security.rules", "content": source}]}}
-        return await self.http.put(f"/emulator/v1/projects/{self.name}:securityRules", json=body, headers=JSON)
-
-    async def ask(self, method: str, path: str, headers: dict[str, str], body: Any = None) -> int:
-        answer = await self.http.request(method, f"/v1/{self.root}{path}", json=body, headers=JSON | headers)
-        return answer.status_code
-
-    async def put(self, *paths: str) -> None:
-        for path in paths:
-            assert await self.ask("PATCH", f"/{path}", OWNER, {}) == 200
-
-    def write(self, path: str, **fields: int) -> dict[str, Any]:
-        values = {name: {"integerValue": str(value)} for name, value in fields.items()}
-        return {"update": {"name": f"{self.root}/{path}", "fields": values}}
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def project(rules_place: Place) -> AsyncIterator[Project]:
-    async with httpx.AsyncClient(
-        base_url=f"http://{rules_place.address}", trust_env=False, timeout=PATIENCE_SECONDS
-    ) as http:
-        yield Project(http, f"e-{secrets.token_hex(5)}")
-
+from tests.rules.rest_project import ALICE, OWNER, Project, user
 
 CLOSED = "match /{path=**} { allow read, write: if false; }"
 OPEN = "match /{path=**} { allow read, write: if true; }"
@@ -149,22 +95,6 @@ async def test_a_document_that_is_written_twice_is_judged_by_what_it_becomes(pro
     twice = [project.write("a/n", v=1), project.write("a/n", v=2)]
     assert await project.ask("POST", ":commit", ALICE, {"writes": twice[::-1]}) == 403
     assert await project.ask("POST", ":commit", ALICE, {"writes": twice}) == 200
-
-
-@pytest.mark.parametrize(("documents", "each", "status"), [(1, 10, 200), (1, 11, 403), (2, 10, 200), (3, 7, 403)])
-async def test_a_request_may_look_at_ten_documents_for_each_write_and_twenty_in_all(
-    project: Project, documents: int, each: int, status: int
-) -> None:
-    looks = " && ".join(f"!exists(/databases/$(database)/documents/b{number}/$(id))" for number in range(each))
-    await project.load(f"match /a/{{id}} {{ allow write: if {looks}; }}")
-    writes = [project.write(f"a/{number}") for number in range(documents)]
-    assert await project.ask("POST", ":commit", ALICE, {"writes": writes}) == status
-
-
-async def test_a_thousand_expressions_are_evaluated_and_not_one_more(project: Project) -> None:
-    for count, status in ((996, 404), (997, 403)):
-        await project.load(f"match /a/{{id}} {{ allow get: if [{', '.join(['1'] * count)}].size() > 0; }}")
-        assert await project.ask("GET", "/a/1", ALICE) == status
 
 
 async def test_rules_that_do_not_compile_leave_the_earlier_ones_in_force(project: Project) -> None:
