@@ -1,4 +1,4 @@
-"""One event loop for the suite: it shares the emulator's channel with other suites, and a channel belongs to one loop."""
+"""One event loop for the suite: it shares its channel with other suites, and a channel belongs to one loop."""
 
 from __future__ import annotations
 

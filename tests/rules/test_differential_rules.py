@@ -24,7 +24,7 @@ AT_ONCE = 4
 """Rounds under way: Google's emulator has threads."""
 
 
-@pytest.mark.timeout(300 + DECISIONS // 20)
+@pytest.mark.timeout(600 + DECISIONS // 10)
 async def test_random_rules_are_decided_as_by_googles_emulator(
     ours: Side, theirs: Side, capsys: pytest.CaptureFixture[str]
 ) -> None:
