@@ -137,5 +137,6 @@ fuzz-rules: $(READY) ## 50,000 broken rules files and 5,000 requests: no traceba
 
 bench-rules: $(READY) ## the client's batch under firestore.rules, our emulator beside Google's; results in bench/results
 	$(BIN)/python -m bench.rules
+	$(BIN)/python -m bench.readme
 
 .PHONY: differential-rules fuzz-rules bench-rules

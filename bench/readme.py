@@ -1,4 +1,4 @@
-"""Writes the figures into README.md and docs/figures.md, from `bench/results`.
+"""Write the figures into README.md, docs/figures.md and docs/rules-emulator.md, from `bench/results`.
 
     python -m bench.readme [--check]
 
@@ -22,7 +22,7 @@ from bench.shown import KNOWN, Results, load
 from bench.tables import block
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "figures.md")
+DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "figures.md", ROOT / "docs" / "rules-emulator.md")
 _PLACE = re.compile(r"(<!-- figures: (?P<name>[a-z]+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 
 
@@ -37,7 +37,7 @@ def filled(text: str, results: Results) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Writes the figures into README.md and docs/figures.md.")
+    parser = argparse.ArgumentParser(description="Writes the figures into README.md and the documents.")
     parser.add_argument("--check", action="store_true", help="only say whether something would change")
     options = parser.parse_args()
     results = load()

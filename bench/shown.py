@@ -23,6 +23,7 @@ KNOWN = (
     "fanout",
     "webhooks",
     "emulator",
+    "rules",
     "overload",
     "soak",
     "chaos",

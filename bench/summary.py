@@ -152,6 +152,17 @@ def _emulator_lines(emulator: Any) -> Iterator[Line]:
         yield ("our Firestore emulator beside Google's, times better", ", ".join(found), "`make bench-emulator`")
 
 
+def _rules_lines(rules: Any) -> Iterator[Line]:
+    rates = [f"ours {number(rules['ours']['decisionsPerSecond'])}"]
+    if "decisionsPerSecond" in rules["googlesEmulator"]:
+        rates.append(f"Google's {number(rules['googlesEmulator']['decisionsPerSecond'])}")
+    yield (
+        "decisions of firestore.rules a second, on our emulator and on Google's",
+        f"{', '.join(rates)}; {rules['evaluationMs']:.2f} ms of processor time for a message's batch",
+        "`make bench-rules`",
+    )
+
+
 def _overload_lines(overload: Any) -> Iterator[Line]:
     drained = overload["drainedAfterSeconds"]
     ended = "never empty" if drained is None else f"empty {drained:.0f} s later"
@@ -201,6 +212,7 @@ _LINES: dict[str, Callable[[Any], Iterator[Line]]] = {
     "webhooks": _webhooks_lines,
     "queries": _queries_lines,
     "emulator": _emulator_lines,
+    "rules": _rules_lines,
     "overload": _overload_lines,
     "soak": _soak_lines,
     "chaos": _chaos_lines,

@@ -135,6 +135,22 @@ def _cell(of: Any) -> str:
     return f"{of['median']:,}" + (f" ({ratio:.1f} times)" if ratio else "")
 
 
+def rules_table(rules: Any) -> str:
+    rows = [
+        (
+            name,
+            number(rules[key]["decisionsPerSecond"]),
+            f"{rules[key]['batchMs']:.1f}",
+            f"{rules[key]['batchP99Ms']:.1f}",
+        )
+        for name, key in (("ours", "ours"), ("Google's emulator", "googlesEmulator"))
+        if "decisionsPerSecond" in rules[key]
+    ]
+    ahead = f"Ours makes {rules['ratio']:.1f} times as many decisions a second. " if "ratio" in rules else ""
+    about = f"{ahead}Judging one batch takes {rules['evaluationMs']:.2f} ms of processor time."
+    return f"{table(('server', 'decisions/s', 'a batch, median, ms', '99th, ms'), rows)}\n\n{about}"
+
+
 def overload_table(overload: Any) -> str:
     told = {
         "drains, messages/s": "drainsPerSecond",
@@ -202,10 +218,11 @@ BLOCKS: dict[str, Callable[[Any], str]] = {
     "latency": latency_table,
     "queries": queries_table,
     "fanout": fanout_table,
+    "rules": rules_table,
 }
-"""Of docs/figures.md, each from the measurement of its name."""
+"""Of docs/figures.md and docs/rules-emulator.md, each from the measurement of its name."""
 
-_COMMANDS = {"emulator": "bench-emulator"}
+_COMMANDS = {"emulator": "bench-emulator", "rules": "bench-rules"}
 
 CHARTED = {
     "throughput": "Messages a second",
@@ -223,6 +240,7 @@ CHARTED = {
 
 SECTIONS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "emulator": ("Our emulator beside Google's", emulator_table),
+    "rules": ("Security rules on our emulator and on Google's", rules_table),
     "overload": ("More than it can drain", overload_table),
     "soak": ("A long steady stream", soak_table),
     "chaos": ("Trouble", chaos_table),

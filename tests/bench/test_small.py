@@ -13,7 +13,7 @@ from bench import report
 from tests.patience import PATIENCE_SECONDS
 
 ROOT = Path(__file__).parents[2]
-MEASUREMENTS = ("throughput", "cost", "growth", "lanes", "idle", "queries", "fanout", "latency", "webhooks")
+MEASUREMENTS = ("throughput", "cost", "growth", "lanes", "idle", "queries", "fanout", "latency", "webhooks", "rules")
 
 
 @pytest.mark.parametrize("name", MEASUREMENTS)

@@ -20,7 +20,14 @@ class Asked:
 
 def listing(random: Random) -> Asked:
     """A condition over a few fields, and filters that often prove it."""
-    values = {"i": INTS[:6], "s": STRINGS[1:7], "u": UIDS, "b": (True, False), "l": INTS[:4], "m.a": INTS[:4]}
+    values = {
+        "i": INTS[:6],
+        "s": (*STRINGS[1:7], "é😀", "～"),
+        "u": UIDS,
+        "b": (True, False),
+        "l": INTS[:4],
+        "m.a": INTS[:4],
+    }
     names = random.sample(list(values), random.randint(1, 2))
     conditions: list[str] = []
     filters: list[dict[str, Any]] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -98,6 +99,21 @@ async def test_conditions_that_are_nested_too_deeply_refuse(
     answer = await http.get(f"{ROOT}/papers/1", headers=BOB)
     assert answer.status_code == 403
     assert "nested too deeply" in answer.json()["error"]["message"]
+
+
+async def test_half_a_surrogate_pair_is_shown_as_a_question_mark(http: httpx.AsyncClient) -> None:
+    content = RULES.replace("isClerk() &&", "'\\ud83d' == request.auth.uid || '\ud83d' in [id] || ")
+    body = {"rules": {"files": [{"name": "firestore.rules", "content": content}]}}
+    loaded = await http.put(
+        "/emulator/v1/projects/p:securityRules", content=json.dumps(body), headers={"content-type": "application/json"}
+    )
+    assert loaded.status_code == 200
+    answer = await http.get(f"{ROOT}/papers/1", headers=BOB)
+    assert answer.status_code == 403
+    assert "'?' in [id] is false" in answer.json()["error"]["message"]
+    for what in ("ruleCoverage", "securityRules"):
+        shown = await http.get(f"/emulator/v1/projects/p:{what}")
+        assert "'?' in [id]" in shown.json()["rules"]["files"][0]["content"]
 
 
 async def test_a_file_that_changes_is_loaded_again(

@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Callable
 
-from firestore_emulator.rules import constraints
+from firestore_emulator.rules import constraints, text
 from firestore_emulator.rules.values import (
     LARGEST,
     SMALLEST,
@@ -19,6 +19,7 @@ from firestore_emulator.rules.values import (
     Value,
     equal,
     is_number,
+    paired,
     strictly_equal,
     type_name,
 )
@@ -58,7 +59,7 @@ def add(left: Value, right: Value) -> Value:
     if is_number(left) and is_number(right):
         return float(left) + float(right)
     if kinds == (str, str):
-        return left + right
+        return paired(left + right)
     if kinds in ((Timestamp, Duration), (Duration, Timestamp)):
         return timestamp(left.nanos + right.nanos)
     if kinds == (Duration, Duration):
@@ -146,8 +147,11 @@ def differs(left: Value, right: Value) -> bool:
 def _comparison(sign: str, holds: Callable[[Value, Value], bool]) -> Callable[[Value, Value], bool]:
     def compare(left: Value, right: Value) -> bool:
         kind = type(left)
-        if kind is type(right) and kind in (int, float, str, bytes):
-            return holds(left, right)
+        if kind is type(right):
+            if kind is str:
+                return holds(text.ordered(left), text.ordered(right))
+            if kind in (int, float, bytes):
+                return holds(left, right)
         if is_number(left) and is_number(right):
             return holds(float(left), float(right))
         if kind is type(right) and kind in (Timestamp, Duration):
@@ -196,8 +200,6 @@ def member(target: Value, name: str) -> Value:
 
 
 def indexed(target: Value, index: Value) -> Value:
-    from firestore_emulator.rules import text
-
     kind = type(target)
     if kind is dict and type(index) is str:
         return member(target, index)
@@ -221,8 +223,6 @@ def _segment(segment: Value) -> str:
 
 def sliced(target: Value, low: Value, high: Value) -> Value:
     """`target[low:high]`; None stands for a bound that was left out."""
-    from firestore_emulator.rules import text
-
     kind = type(target)
     if kind not in (list, str, Path):
         raise Failure(f"A {type_name(target)} has no range.")

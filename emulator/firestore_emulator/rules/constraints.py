@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from firestore_emulator.rules import text
 from firestore_emulator.rules.values import (
     Constraint,
     Duration,
@@ -72,8 +73,8 @@ def _is_comparable(bound: Value, value: Value) -> bool:
 
 
 def _ordered(left: Value, operator: str, right: Value) -> bool:
-    first: Any = getattr(left, "nanos", left)
-    second: Any = getattr(right, "nanos", right)
+    first: Any = text.ordered(left) if type(left) is str else getattr(left, "nanos", left)
+    second: Any = text.ordered(right) if type(right) is str else getattr(right, "nanos", right)
     if is_number(first) and type(first) is not type(second):
         first, second = float(first), float(second)
     match operator:

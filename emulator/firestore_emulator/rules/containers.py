@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from firestore_emulator.rules import text
-from firestore_emulator.rules.values import Failure, Path, RulesSet, Unbound, Value, strictly_equal
+from firestore_emulator.rules.values import Failure, Path, RulesSet, Unbound, Value, paired, strictly_equal
 
 _STRING = {str}
 
@@ -35,7 +35,7 @@ def has_only(items: list[Value], wanted: list[Value]) -> bool:
 
 
 def join(items: list[Value], separator: str) -> str:
-    return separator.join(map(text.string_of, items))
+    return paired(separator.join(map(text.string_of, items)))
 
 
 def remove_all(own: list[Value], other: list[Value]) -> list[Value]:

@@ -10,7 +10,18 @@ from firestore_emulator.rules import ast
 from firestore_emulator.rules.evaluation import Closure, Evaluation
 from firestore_emulator.rules.packages import PACKAGES
 from firestore_emulator.rules.ruleset import Ruleset
-from firestore_emulator.rules.values import Duration, Failure, LatLng, Path, RulesSet, Timestamp, Value, shown
+from firestore_emulator.rules.values import (
+    Duration,
+    Failure,
+    LatLng,
+    Path,
+    RulesSet,
+    Timestamp,
+    Unbound,
+    Value,
+    printable,
+    shown,
+)
 from firestore_emulator.rules.walk import steps, without_parens
 
 MOST_VALUES = 20
@@ -62,7 +73,7 @@ class Coverage:
 
     def report(self) -> dict[str, Any]:
         """The body of an answer to `:ruleCoverage`."""
-        files = [{"name": "security.rules", "content": self._ruleset.source}]
+        files = [{"name": "security.rules", "content": printable(self._ruleset.source)}]
         return {"rules": {"files": files}, "report": [self._node(node) for node in _roots(self._ruleset.file)]}
 
     def _node(self, node: ast.Expression) -> dict[str, Any]:
@@ -87,7 +98,7 @@ class Coverage:
 
 def _counts(seen: _Seen) -> Iterator[dict[str, Any]]:
     if seen.failed:
-        yield {"value": {"undefined": {"causeMessage": seen.failures[0]}}, "count": seen.failed}
+        yield {"value": {"undefined": {"causeMessage": printable(seen.failures[0])}}, "count": seen.failed}
     if seen.true:
         yield {"value": {"boolValue": True}, "count": seen.true}
     if seen.untrue:
@@ -112,7 +123,7 @@ def _as_json(value: Value) -> dict[str, Any]:
         case float():
             return {"floatValue": value if value == value and abs(value) != float("inf") else str(value)}
         case str():
-            return {"stringValue": value}
+            return {"stringValue": printable(value)}
         case bytes():
             return {"bytesValue": base64.b64encode(value).decode()}
         case list():
@@ -120,15 +131,9 @@ def _as_json(value: Value) -> dict[str, Any]:
         case RulesSet():
             return {"setValue": {"values": [_as_json(item) for item in value.items]}}
         case dict():
-            return {"mapValue": {"fields": {name: _as_json(item) for name, item in value.items()}}}
+            return {"mapValue": {"fields": {printable(name): _as_json(item) for name, item in value.items()}}}
         case Path():
-            return {
-                "pathValue": {
-                    "segments": [
-                        {"simple": part} if isinstance(part, str) else {"capture": {}} for part in value.segments
-                    ]
-                }
-            }
+            return {"pathValue": {"segments": [_segment(part) for part in value.segments]}}
         case Timestamp():
             return {"timestampValue": shown(value)}
         case Duration():
@@ -136,6 +141,10 @@ def _as_json(value: Value) -> dict[str, Any]:
         case LatLng():
             return {"latlngValue": {"latitude": value.latitude, "longitude": value.longitude}}
     return {"stringValue": shown(value)}
+
+
+def _segment(part: str | Unbound) -> dict[str, Any]:
+    return {"simple": printable(part)} if isinstance(part, str) else {"capture": {}}
 
 
 def _roots(file: ast.File) -> Iterator[ast.Expression]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from firestore_emulator.rules import ast
 from firestore_emulator.rules.evaluation import Closure, Evaluation
-from firestore_emulator.rules.values import Failure, Value, shown
+from firestore_emulator.rules.values import Failure, Value, printable, shown
 from firestore_emulator.rules.walk import without_parens
 
 _MOST_LINES = 40
@@ -62,7 +62,7 @@ def explained(source: str, trace: list[Step], allows: list[ast.Allow]) -> list[s
 
 
 def _came_to(value: Value | Failure) -> str:
-    return f"error: {value}" if isinstance(value, Failure) else shown(value)
+    return f"error: {printable(str(value))}" if isinstance(value, Failure) else shown(value)
 
 
 def _reasons(source: str, step: Step) -> Iterator[str]:
@@ -112,5 +112,5 @@ def _collect(source: str, step: Step, parts: dict[str, str]) -> None:
 
 
 def _text(source: str, node: ast.Expression) -> str:
-    text = " ".join(source[node.span.start : node.span.end].split())
+    text = printable(" ".join(source[node.span.start : node.span.end].split()))
     return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 1]}…"

@@ -6,6 +6,7 @@ import re
 
 from firestore_emulator.rules import ast
 from firestore_emulator.rules.ast import Span, SyntaxFault
+from firestore_emulator.rules.values import paired
 
 _LARGEST = 2**63
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
@@ -48,7 +49,7 @@ def _out_of_range(span: Span, value: int) -> SyntaxFault:
 def string(token: str) -> str:
     """The value of a quoted string."""
     text = token[1:-1]
-    return text if "\\" not in text else _joined(_ESCAPES.sub(_character, text))
+    return text if "\\" not in text else paired(_ESCAPES.sub(_character, text))
 
 
 def octets(span: Span, token: str) -> bytes:
@@ -72,8 +73,3 @@ def _character(match: re.Match[str]) -> str:
     if escape[0].isdigit():
         return chr(int(escape, 8))
     return _SIMPLE.get(escape, escape)
-
-
-def _joined(text: str) -> str:
-    """Two escapes that are one character in UTF-16 become that character."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,15 +1,16 @@
-"""Strings as rules see them: lengths and indexes in UTF-16, letters of ASCII, regular expressions of RE2."""
+"""Strings as rules see them: lengths, indexes and order in UTF-16, letters of ASCII, regular expressions of RE2."""
 
 from __future__ import annotations
 
 import math
 import re
+import struct
 from functools import lru_cache
 from typing import Any
 
 import re2
 
-from firestore_emulator.rules.values import LARGEST, SMALLEST, Failure, Path, Value
+from firestore_emulator.rules.values import LARGEST, SMALLEST, Failure, Path, Value, paired
 
 _UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
@@ -27,6 +28,14 @@ def part(text: str, low: int, high: int) -> str:
         return text[low:high]
     units = text.encode("utf-16-le", "surrogatepass")
     return units[2 * low : 2 * high].decode("utf-16-le", "surrogatepass")
+
+
+def ordered(text: str) -> str:
+    """A string that compares by code points as `text` compares by units of UTF-16, which is the order of the rules."""
+    if text.isascii() or max(text) <= "\uffff":
+        return text
+    units = text.encode("utf-16-le", "surrogatepass")
+    return "".join(map(chr, struct.unpack(f"<{len(units) // 2}H", units)))
 
 
 def upper(text: str) -> str:
@@ -65,17 +74,25 @@ def _compiled(pattern: str, *, captures: bool) -> Any:
     options.log_errors = False
     options.never_capture = not captures
     try:
-        return re2.compile(pattern if captures else pattern.encode(), options=options)
+        return re2.compile(pattern if captures else _encoded(pattern), options=options)
     except (re2.error, UnicodeError):
         raise Failure(f"Invalid regular expression pattern. Pattern: {pattern}.") from None
 
 
 def matches(text: str, pattern: str) -> bool:
     """Whether the pattern matches the whole text. Over bytes, because RE2 needs no offsets of characters then."""
+    return matcher(pattern).fullmatch(_encoded(text)) is not None
+
+
+_HALVES = {half: 0x10F800 + half - 0xD800 for half in range(0xD800, 0xE000)}
+"""Half of a surrogate pair has no form in UTF-8: a character that is in no use stands for it."""
+
+
+def _encoded(text: str) -> bytes:
     try:
-        return matcher(pattern).fullmatch(text.encode()) is not None
+        return text.encode()
     except UnicodeError:
-        raise Failure("The string holds half a character.") from None
+        return text.translate(_HALVES).encode()
 
 
 def split(text: str, pattern: str) -> list[str]:
@@ -100,7 +117,7 @@ def replace(text: str, pattern: str, replacement: str) -> str:
         if length > _MOST_TEXT:
             raise Failure("The replaced string is too long.")
         last = match.end()
-    return "".join([*parts, text[last:]])
+    return paired("".join([*parts, text[last:]]))
 
 
 def _found(text: str, pattern: str) -> list[Any]:

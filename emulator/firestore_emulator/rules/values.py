@@ -171,6 +171,18 @@ def loosely_equal(left: Value, right: Value) -> bool:
     return strictly_equal(left, right)
 
 
+def paired(text: str) -> str:
+    """Strings are UTF-16, as in Java: two halves of a surrogate pair that come together are one character."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def printable(text: str) -> str:
+    """The text with a question mark for each half of a surrogate pair, which no protocol can carry."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
 def is_number(value: Value) -> bool:
     return type(value) is int or type(value) is float
 
@@ -212,7 +224,7 @@ def type_name(value: Value) -> str:
 
 def shown(value: Value, longest: int = 120) -> str:
     """A value for people, cut where it is long."""
-    text = _shown(value)
+    text = printable(_shown(value))
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 

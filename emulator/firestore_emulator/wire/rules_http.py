@@ -1,4 +1,4 @@
-"""Security rules over HTTP, as Google's emulator has them: loaded, and how they were covered. And what they refused.
+"""Security rules over HTTP: load them, read their coverage as on Google's emulator, and read the last refusals.
 
 PUT /emulator/v1/projects/{project}:securityRules    {"rules": {"files": [{"name": ..., "content": ...}]}}
 GET /emulator/v1/projects/{project}:securityRules    the same; a project without rules shows rules that allow all
@@ -18,6 +18,7 @@ from starlette.routing import Route
 
 from firestore_emulator.rpc.errors import invalid_argument
 from firestore_emulator.rules.guard import Guard
+from firestore_emulator.rules.values import printable
 from firestore_emulator.wire.rest import read_body
 from firestore_emulator.wire.rest_messages import object_of
 
@@ -50,7 +51,7 @@ def rules_routes(guard: Guard, admin: str) -> list[Route]:
         return JSONResponse({"issues": [_issue(name, one) for one in ruleset.warnings]} if ruleset.warnings else {})
 
     async def show(request: Request) -> Response:
-        content = _loaded(guard, request).ruleset.source
+        content = printable(_loaded(guard, request).ruleset.source)
         return JSONResponse({"rules": {"files": [{"name": "security.rules", "content": content}]}})
 
     async def coverage(request: Request) -> Response:
