@@ -1,4 +1,4 @@
-"""A project on Google's emulator with security rules in force: cases are tried in it, and its coverage can be read."""
+"""A project on one of the emulators with security rules in force: it tries cases and reads the coverage."""
 
 from __future__ import annotations
 

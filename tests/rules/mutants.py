@@ -1,9 +1,9 @@
 """Does every condition in the rules stop something by itself?  `python -m tests.rules.mutants [--official]`
 
-Each condition in turn is replaced by `true`, and the cases for which it had not been true are tried again. If all of
-them are still refused, nothing shows what the condition is for, and it is printed; but for the few below, which are
-there twice on purpose. It takes some minutes, so it is not part of the suite. It runs on our emulator, or on Google's
-with --official.
+Each condition in turn is replaced by `true`, and the cases for which it was not true are tried again. If the rules
+still refuse all of them, no case shows what the condition is for, and the command prints it and fails. The few
+conditions below are there twice on purpose. The command takes minutes, so it is not part of the suite. It runs on our
+emulator, or on Google's with --official.
 """
 
 from __future__ import annotations

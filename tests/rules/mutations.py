@@ -137,7 +137,7 @@ def _token(claims: dict[str, Any]) -> str:
 
 
 class RequestMaker:
-    """Requests of one project, of which half were mutated: the path, the body or the token."""
+    """Requests of one project. Half of them are mutated: in the path, the body or the token."""
 
     project = "mutated"
 

@@ -26,7 +26,7 @@ async def test_a_thousand_expressions_are_evaluated_and_not_one_more(project: Pr
 
 
 def functions(depth: int) -> str:
-    """A chain of functions, each of which calls the next one."""
+    """A chain of functions: each calls the next one."""
     chain = "".join(f"function f{number}() {{ return f{number + 1}(); }}\n" for number in range(depth))
     return f"{chain}function f{depth}() {{ return true; }}"
 

@@ -1,11 +1,16 @@
-"""Firestore's security rules as a library: parse, check, compile and decide. Nothing here knows the server around it.
+"""Firestore's security rules: parse, check, compile and decide.
 
     ruleset = compile_rules(source)                # RulesRejected carries the errors with their lines and columns
     verdict = decide(ruleset, question)            # Allowed or Denied; a Denied explains itself
 
-Google publishes no grammar. What a construct means here is what Google's emulator does with it; the differential test
-asks both. An error is a third value beside true and false: `&&` and `||` absorb it, everything else passes it on, and a
+Google publishes no grammar: a construct means what Google's emulator does with it, and the differential test compares
+the two. An error is a third value beside true and false: `&&` and `||` absorb it, everything else passes it on, and a
 condition that ends in an error refuses.
+
+Source to tree: grammar, tree, literals, ast; check, call_graph, walk. Tree to closures: compiler, scope, operands,
+operators, calls. Values: values, arithmetic, text, constraints; methods and packages with containers, numbers, times
+and hashing. Decisions: ruleset, matching, evaluation, decide, prove. Around them: coverage, explain, and for the server
+guard, guard_queries, guard_values, enforce, identity, file.
 """
 
 from firestore_emulator.rules.decide import Allowed, Denied, Question, Verdict, decide

@@ -1,7 +1,7 @@
-"""What can be said of a field when only a query's filters are known, not the document.
+"""Operators on a field that is known by the query's filters only, not by a document.
 
-Google's evaluator proves little, and we prove no more: a comparison is true if one filter implies it, and fails
-otherwise; `==` fails; `in` finds nothing; `!=` is true if a filter excludes the value.
+They prove exactly what Google's evaluator proves: a comparison is true if one filter implies it, and fails otherwise;
+`!=` is true if a filter excludes the value.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _unproven(what: str) -> Failure:
 
 
 def _sides(left: Value, right: Value) -> tuple[Constraint, Value, bool]:
-    """The constraint, the value, and whether they stand the other way round."""
+    """The constraint, the value, and whether the value stands on the left."""
     if type(left) is Constraint:
         if type(right) is Constraint:
             raise _unproven("how two fields compare")

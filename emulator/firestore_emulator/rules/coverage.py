@@ -1,4 +1,4 @@
-"""How often each expression of a rules file had which value, in the form in which Google's emulator reports it."""
+"""How often each expression of a rules file had which value, in the format of Google's emulator."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from firestore_emulator.rules.values import (
 from firestore_emulator.rules.walk import steps, without_parens
 
 MOST_VALUES = 20
-"""Values other than true and false that are kept of one expression; all of them are counted."""
+"""Values other than true and false that are kept for one expression. Further ones are only counted."""
 
 
 class _Seen:
-    """What one expression came to."""
+    """The values that one expression has had."""
 
     __slots__ = ("failed", "failures", "other", "true", "untrue", "values")
 
@@ -40,7 +40,7 @@ class _Seen:
 
 
 class Coverage:
-    """The values of a ruleset's expressions, counted by closures that `counting` made."""
+    """The values of a ruleset's expressions, counted by the closures that `counting` makes."""
 
     def __init__(self, ruleset: Ruleset) -> None:
         self._ruleset = ruleset

@@ -1,6 +1,6 @@
-"""Every call held against the rules of its project.
+"""Judge every call by the rules of its project.
 
-A call is judged in the step that reads or writes, so that nothing can change between the verdict and the deed.
+The verdict and the read or write are one step of the event loop, so nothing can change between them.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from firestore_emulator.storage.engine import Engine
 log = logging.getLogger(__name__)
 
 LONGEST_MESSAGE = 1_500
-"""Characters. A status message travels in a header, which has a limit of its own."""
+"""Characters. A status message travels in a header, and servers limit headers."""
 
 
 @dataclass
 class Loaded:
-    """Rules in force, and what they have been seen to do."""
+    """Rules in force, and the values that their expressions have had."""
 
     ruleset: Ruleset
     coverage: Coverage = field(init=False)
@@ -56,12 +56,12 @@ class Loaded:
 
     @cached_property
     def explaining(self) -> Blocks:
-        """The same, compiled to leave a trace: for refusals, which are asked a second time."""
+        """The same rules, compiled to leave a trace. A refused question is evaluated a second time with them."""
         return self.ruleset.compiled(recording)
 
 
 class _State:
-    """The documents that rules may read: as they are, at a moment, or as a commit would leave them."""
+    """The documents that rules may read: as they are now, as they were at a time, or as a commit would leave them."""
 
     def __init__(
         self, engine: Engine, database: str, at_micros: int | None, drafts: dict[Location, DraftState]
@@ -104,12 +104,12 @@ class Enforcer:
             self._auth = {"token": claim_value(dict(identity.claims)), "uid": identity.uid}
         self._accesses = Accesses()
         self.dependencies: set[Location] = set()
-        """The documents that the verdicts so far rest on, besides those that were asked about."""
+        """The documents that rules have read for the verdicts so far."""
 
     # --- the calls
 
     def get(self, locations: Iterable[Location], at_micros: int | None = None, *, in_transaction: bool = False) -> None:
-        """PERMISSION_DENIED unless each of the documents may be read."""
+        """Raise PERMISSION_DENIED unless the rules allow a get of each document."""
         state = _State(self._engine, self._database, at_micros, {})
         micros = self._engine.now_micros()
         for location in locations:
@@ -121,7 +121,7 @@ class Enforcer:
     def list(
         self, parent: Location, query: Proto, at_micros: int | None = None, *, in_transaction: bool = False
     ) -> None:
-        """PERMISSION_DENIED unless the rules allow every document that the query could find."""
+        """Raise PERMISSION_DENIED unless the rules allow every document that the query could find."""
         state = _State(self._engine, self._database, at_micros, {})
         micros = self._engine.now_micros()
         asked = query_map(parent, query)
@@ -159,9 +159,9 @@ class Enforcer:
         self._ask("list", path, request, resource, state, micros)
 
     def writes(self, writes: Sequence[CheckedWrite], micros: int) -> None:
-        """PERMISSION_DENIED unless each document may become what all writes together make of it.
+        """Raise PERMISSION_DENIED unless each document may become what all writes together make of it.
 
-        Preconditions count only in that they say whether a document is created or updated: rules come before them.
+        Rules come before preconditions, which only decide here whether a write is a create or an update.
         """
         drafts: dict[Location, DraftState] = {}
         first: dict[Location, CheckedWrite] = {}

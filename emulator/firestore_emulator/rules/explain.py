@@ -1,4 +1,4 @@
-"""Why a question was refused: the line of each rule, the condition in it that was decisive, and the values it saw."""
+"""Explain a refusal: the line of each rule, its decisive condition, and the values that the condition saw."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from firestore_emulator.rules.walk import without_parens
 _MOST_LINES = 40
 _LONGEST_TEXT = 160
 _NAMED = ast.Name | ast.Member | ast.Index | ast.Call | ast.MethodCall
-"""Expressions whose values are worth telling."""
+"""Expressions whose values an explanation shows."""
 
 
 @dataclass(slots=True)
 class Step:
-    """An expression that was evaluated: what it came to, and what was evaluated for it."""
+    """An evaluated expression: its value or failure, and the steps that led to it."""
 
     node: ast.Expression
     value: Value | Failure = None
@@ -26,7 +26,7 @@ class Step:
 
 
 def recording(node: ast.Expression, closure: Closure) -> Closure:
-    """The closure, which also leaves a `Step` in the trace of its evaluation."""
+    """Return a closure that also leaves a `Step` in the trace of its evaluation."""
 
     def recorded(e: Evaluation) -> Value:
         outer = e.trace
@@ -46,7 +46,7 @@ def recording(node: ast.Expression, closure: Closure) -> Closure:
 
 
 def explained(source: str, trace: list[Step], allows: list[ast.Allow]) -> list[str]:
-    """Lines for people. `trace` has a step for each condition that was tried; `allows` are those statements."""
+    """Return the lines of the explanation. `trace` has a step for each tried condition, `allows` their statements."""
     by_condition = {id(without_parens(allow.condition)): allow for allow in allows if allow.condition is not None}
     lines: list[str] = []
     for step in trace:
@@ -90,12 +90,12 @@ def _reasons(source: str, step: Step) -> Iterator[str]:
 
 
 def _is_argument(node: ast.Call, step: Step) -> bool:
-    """Whether the last step is an argument, so that the call has no body of its own."""
+    """Whether the step is an argument of the call, and not the body of its function."""
     return any(without_parens(argument) is step.node for argument in node.arguments)
 
 
 def _seen(source: str, step: Step) -> str:
-    """The values that an expression was made of; literals say themselves."""
+    """The values inside an expression, without literals."""
     parts: dict[str, str] = {}
     _collect(source, step, parts)
     return f", with {'; '.join(f'{name} = {value}' for name, value in parts.items())}" if parts else ""

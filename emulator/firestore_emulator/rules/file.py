@@ -1,7 +1,7 @@
 """Security rules from a file, loaded again whenever the file changes.
 
-A file that does not compile stops the emulator from starting. If an edit breaks it later, the rules before stay in
-force until it compiles again, and the log says what is wrong.
+The emulator does not start with a file that does not compile. If a later edit breaks the file, the earlier rules stay
+in force until it compiles again, and the log has the errors.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from firestore_emulator.rules.ruleset import RulesRejected
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.5
-"""Between two looks at the file: short enough that who saves it and turns to the browser finds the new rules."""
+"""Between two looks at the file: shorter than it takes to save the file and turn to the browser."""
 
 
 class RulesFile:
@@ -34,7 +34,7 @@ class RulesFile:
             raise RulesFileError(f"{path}: {error}") from None
 
     def load(self) -> bool:
-        """Load the file if it is not as it was. True: other rules are in force now."""
+        """Load the file if its content has changed. True: other rules are in force now."""
         source = self._path.read_text(encoding="utf-8")
         if source == self._seen:
             return False
@@ -56,11 +56,11 @@ class RulesFile:
             self.look()
 
     def look(self) -> None:
-        """Load the file if it has changed, and say in the log what came of it."""
+        """Load the file if it has changed, and log the outcome."""
         try:
             if self.load():
                 log.warning("%s was loaded again", self._path, extra={"action": "rules_loaded"})
         except RulesRejected as error:
             log.warning("%s: %s\nThe rules before stay in force.", self._path, error, extra={"action": "rules_bad"})
         except (OSError, UnicodeDecodeError):
-            return  # it is being written: the next look finds it
+            return  # an editor is writing the file: the next look reads it

@@ -1,7 +1,7 @@
-"""Security rules in force: which rules each project has, and who is held against them.
+"""Security rules in force: the rules of each project, and the callers that they apply to.
 
-Administrators, and all callers of a project without rules, are not judged. What judges the others is in `enforce.py`,
-which is imported with the first rules: an emulator without rules does not wait for it.
+Rules apply neither to administrators nor in a project without rules. `enforce.py` judges all other calls; the first
+rules import it, so an emulator without rules starts faster.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ KEPT_REFUSALS = 100
 
 
 class RulesFileError(Exception):
-    """A file of rules cannot be read or does not compile; the message names it and says why."""
+    """A rules file cannot be read or does not compile. The message has its path and the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Refused:
-    """One refusal, for people who look for its reason."""
+    """One refusal and its explanation."""
 
     project: str
     method: str
@@ -52,10 +52,13 @@ class Guard:
         self._projects: dict[str, Loaded] = {}
         self.refusals: deque[Refused] = deque(maxlen=KEPT_REFUSALS)
         self.on_change: list[Callable[[], None]] = []
-        """Called when rules were loaded: who holds a verdict should ask again."""
+        """Called when rules have been loaded. A listener then asks for its verdict again."""
 
     def load(self, source: str, project: str | None = None) -> Ruleset:
-        """Rules for one project, or for all that have none of their own. RulesRejected leaves the earlier ones."""
+        """Load rules for one project, or for all projects without rules of their own.
+
+        RulesRejected leaves the earlier rules in force.
+        """
         from firestore_emulator.rules.enforce import Loaded
         from firestore_emulator.rules.ruleset import compile_rules
 
@@ -72,7 +75,7 @@ class Guard:
         return self._projects.get(project, self._default)
 
     def enforcer(self, call: Call, database: str) -> Enforcer | None:
-        """For one call; None: nothing is to be enforced."""
+        """Return the enforcer of one call; None: rules do not apply to it."""
         loaded = self.loaded(project_of(database))
         if loaded is None:
             return None

@@ -11,7 +11,7 @@ from firestore_emulator.rules.values import LARGEST, SMALLEST, LatLng, Path, Tim
 
 
 def document_map(location: Location, document: Proto) -> dict[str, Value]:
-    """What `resource` and `get()` are."""
+    """The value of `resource` and of `get()`."""
     return {"__name__": document_path(location), "data": fields_map(document.fields), "id": location.segments[-1]}
 
 

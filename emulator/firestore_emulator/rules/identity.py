@@ -1,7 +1,7 @@
-"""Who calls, as Google's emulator sees it: an administrator, a user, or a caller without a token.
+"""The caller, as Google's emulator sees it: an administrator, a user, or a caller without a token.
 
-Signatures and expiry are not checked: every token that can be read is believed. That is what an emulator is for, and
-why it must not listen where strangers are.
+The emulator checks neither signatures nor expiry, so every readable token is valid. It must not listen on a public
+address.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Identity = Admin | User | Anonymous
 
 
 def identity_of(metadata: Mapping[str, str]) -> Identity:
-    """INVALID_ARGUMENT if there is a token that cannot be read."""
+    """Return the caller; INVALID_ARGUMENT if the token is unreadable."""
     header = metadata.get("authorization")
     return Anonymous() if header is None else _identity(header)
 

@@ -1,8 +1,8 @@
-"""What a query's filters say about every document that it can find.
+"""What a query's filters prove about every document that it can find.
 
-A query is allowed if each of its alternatives is: `in`, `or` and `array-contains-any` make several. In an alternative a
-field that is filtered by `==` has that value, a field with other filters is a `Constraint`, and every other field is
-missing, so that reading it fails. Rules are no filters: what this does not prove is refused, whatever is stored.
+`in`, `or` and `array-contains-any` split a query into alternatives, and the rules must allow each. In an alternative, a
+field with an `==` filter has that value, a field with other filters is a `Constraint`, and every other field is
+missing, so reading it fails. Rules are not filters: they refuse what is not proven, whatever the collection holds.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ SMALLEST, LARGEST = -(2**63), 2**63 - 1
 
 
 class Failure(Exception):
-    """An expression that has no value. `&&` and `||` can absorb it; a condition that ends in one refuses."""
+    """An expression has no value. `&&` and `||` can absorb the failure; a condition that ends in one refuses."""
 
 
 class Exhausted(Exception):
@@ -46,7 +46,7 @@ class LatLng:
 
 @dataclass(frozen=True, slots=True)
 class Unbound:
-    """A segment `{name}` of a path that no value has been bound to."""
+    """A segment `{name}` of a path without a value."""
 
     name: str
     is_glob: bool = False
@@ -67,7 +67,7 @@ class Vector:
 
 @dataclass(frozen=True, slots=True)
 class MapDiff:
-    """What became of `before` in `after`: `after.diff(before)`."""
+    """The difference that `after.diff(before)` describes."""
 
     after: dict[str, Value]
     before: dict[str, Value]
@@ -118,7 +118,7 @@ class RulesSet:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """What a query says about a field whose value differs from document to document."""
+    """What a query's filters prove about a field whose value differs from document to document."""
 
     bounds: tuple[tuple[str, Value], ...] = ()
     """Operator and value, each true of every document: `<`, `<=`, `>`, `>=` or `!=`, and `==` beside others."""
@@ -209,7 +209,7 @@ TYPES: dict[str, tuple[type, ...]] = {
     "timestamp": (Timestamp,),
     "vector": (Vector,),
 }
-"""What `is` asks for. `is set` is false even of a set, as in Google's emulator."""
+"""The types that `is` tests for. `is set` is false even for a set, as in Google's emulator."""
 
 _NAMES: dict[type, str] = {kind: name for name, kinds in TYPES.items() if len(kinds) == 1 for kind in kinds}
 
