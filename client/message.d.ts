@@ -1,5 +1,5 @@
 /**
- * The SDK's name for what went wrong.
+ * The SDK's error code.
  *
  * @param {unknown} error
  * @returns {unknown}
@@ -45,14 +45,14 @@ export function isSame(stored: Record<string, any>, wanted: Identity): boolean;
  * @property {string} accountId  The account to send from.
  * @property {string} to  The recipient's address, as the provider writes it.
  * @property {string} uid  The signed-in user.
- * @property {Date} [sendBy]  Later than this it is not sent any more, but `skipped`.
+ * @property {Date} [sendBy]  The deadline: after it the message is `skipped`.
  */
 /**
  * @typedef {Envelope & ({ text: string, parts?: undefined } | { parts: Part[], text?: undefined })} NewMessage
  * @typedef {NewMessage & { at: Date }} ScheduledMessage
  */
 /**
- * What the message's three documents agree on, and what makes two messages the same one.
+ * What the message's three documents share, and what makes two messages the same.
  *
  * @typedef {{ requestId: string, accountId: string, threadId: string, to: string, parts: Part[] }} Identity
  */
@@ -60,10 +60,10 @@ export function isSame(stored: Record<string, any>, wanted: Identity): boolean;
  * @typedef {{ identity: Identity, uid: string, at: Date | null, sendBy: Date | null }} Checked
  */
 /**
- * What a caller can do something about. Other errors are the SDK's own.
+ * Errors that a caller can handle. Others come from the SDK.
  *
- *     invalid-message    a field is wrong; the sentence says which and how
- *     not-allowed        the rules refused it: not signed in, no member of the account, or a viewer
+ *     invalid-message    a field is wrong; the text names the field and the problem
+ *     not-allowed        the rules refused it: not signed in, not a member of the account, or a viewer
  *     too-late           the time to send at has passed: ask the user for another
  *     request-id-taken   another message has this requestId: make a new one for a new action
  *     not-found          there is no such message
@@ -113,7 +113,7 @@ export type Envelope = {
      */
     uid: string;
     /**
-     * Later than this it is not sent any more, but `skipped`.
+     * The deadline: after it the message is `skipped`.
      */
     sendBy?: Date | undefined;
 };
@@ -128,7 +128,7 @@ export type ScheduledMessage = NewMessage & {
     at: Date;
 };
 /**
- * What the message's three documents agree on, and what makes two messages the same one.
+ * What the message's three documents share, and what makes two messages the same.
  */
 export type Identity = {
     requestId: string;

@@ -1,6 +1,6 @@
 /**
- * A message that is to be sent, checked before it is written: what the rules or the worker would refuse is refused
- * here, with a sentence that says which field is wrong and how. Nothing here talks to Firestore.
+ * Check a message before it is written: what the rules or the worker would refuse is refused here, with an error that
+ * names the field and the problem. Nothing here calls Firestore.
  */
 
 const SHOWN_TEXT = 200;
@@ -27,7 +27,7 @@ const DAY_MS = 86_400_000;
  * @property {string} accountId  The account to send from.
  * @property {string} to  The recipient's address, as the provider writes it.
  * @property {string} uid  The signed-in user.
- * @property {Date} [sendBy]  Later than this it is not sent any more, but `skipped`.
+ * @property {Date} [sendBy]  The deadline: after it the message is `skipped`.
  */
 
 /**
@@ -36,7 +36,7 @@ const DAY_MS = 86_400_000;
  */
 
 /**
- * What the message's three documents agree on, and what makes two messages the same one.
+ * What the message's three documents share, and what makes two messages the same.
  *
  * @typedef {{ requestId: string, accountId: string, threadId: string, to: string, parts: Part[] }} Identity
  */
@@ -46,10 +46,10 @@ const DAY_MS = 86_400_000;
  */
 
 /**
- * What a caller can do something about. Other errors are the SDK's own.
+ * Errors that a caller can handle. Others come from the SDK.
  *
- *     invalid-message    a field is wrong; the sentence says which and how
- *     not-allowed        the rules refused it: not signed in, no member of the account, or a viewer
+ *     invalid-message    a field is wrong; the text names the field and the problem
+ *     not-allowed        the rules refused it: not signed in, not a member of the account, or a viewer
  *     too-late           the time to send at has passed: ask the user for another
  *     request-id-taken   another message has this requestId: make a new one for a new action
  *     not-found          there is no such message
@@ -68,7 +68,7 @@ export class OutboxError extends Error {
 }
 
 /**
- * The SDK's name for what went wrong.
+ * The SDK's error code.
  *
  * @param {unknown} error
  * @returns {unknown}

@@ -2,17 +2,17 @@
  * @typedef {object} Written
  * @property {string} requestId
  * @property {string} threadId
- * @property {boolean} isNew  False: it was there already, with the same content.
+ * @property {boolean} isNew  False: the same message was stored before.
  */
 /**
- * An id for one action of the user. Make it once, and use it again for each retry of the same action.
+ * Make the id of one user action. Use the same id for each retry of the action.
  *
  * @returns {string}
  */
 export function newRequestId(): string;
 /**
- * Sends a message as soon as its account's pace allows. The promise ends when the server has the message; while
- * offline it stays pending.
+ * Send a message as soon as its account's pace allows. The promise resolves when the server has stored the message;
+ * while offline it stays pending.
  *
  * @param {Firestore} db
  * @param {NewMessage} message
@@ -20,7 +20,7 @@ export function newRequestId(): string;
  */
 export function sendMessage(db: Firestore, message: NewMessage): Promise<Written>;
 /**
- * Sends a message at a time, up to 365 days ahead. It can be taken back until then.
+ * Send a message at a time, up to 365 days ahead. It can be cancelled until then.
  *
  * @param {Firestore} db
  * @param {ScheduledMessage} message
@@ -28,8 +28,8 @@ export function sendMessage(db: Firestore, message: NewMessage): Promise<Written
  */
 export function scheduleMessage(db: Firestore, message: ScheduledMessage): Promise<Written>;
 /**
- * Asks for a message to be taken back. If it is still queued it becomes `cancelled`; if it is on its way or sent,
- * nothing changes. Watch the message to see which.
+ * Ask the worker to cancel a message. If it is still queued, it becomes `cancelled`; otherwise nothing changes. Watch
+ * the message to see which.
  *
  * @param {Firestore} db
  * @param {string} requestId
@@ -37,7 +37,7 @@ export function scheduleMessage(db: Firestore, message: ScheduledMessage): Promi
  */
 export function cancel(db: Firestore, requestId: string): Promise<void>;
 /**
- * The conversation was looked at.
+ * Mark a conversation as read.
  *
  * @param {Firestore} db
  * @param {string} threadId
@@ -48,7 +48,7 @@ export type Written = {
     requestId: string;
     threadId: string;
     /**
-     * False: it was there already, with the same content.
+     * False: the same message was stored before.
      */
     isNew: boolean;
 };

@@ -1,18 +1,18 @@
 /**
- * What a frontend imports: send a message, send it later, take it back, watch it.
+ * Send a message from a web app, send it later, cancel it, watch it.
  *
- * A message is three documents written in one batch: its thread, itself, and its outbox document. The rest (pace,
- * retries, receipts) is the worker's, and shows up as the message's `status`, which only ever moves forward:
- * queued, sent, delivered, read; or failed, skipped, cancelled.
+ * A message is three documents written in one batch: its thread, the message, and its outbox document. The worker does
+ * the rest (pace, retries, receipts), and moves the message's `status` forward: queued, sent, delivered, read; or
+ * failed, skipped, cancelled.
  *
  * One action, one message. Make the `requestId` when the action begins (a draft is opened, a button is shown), not when
  * it is carried out: a double click, a retry, a second tab or a queue that was flushed twice then write the same
- * documents, and the security rules let them be created once. Whoever comes second is told that it is there already,
- * which is success.
+ * documents, and the security rules allow them to be created once. The second caller gets `isNew: false`, which is
+ * success.
  *
- * Offline. The SDK shows a write at once and sends it when there is a connection again, so `sendMessage` stays
- * pending while offline, as every write of the SDK does. Do not await it before you clear the input: watch the thread
- * instead, where the message is shown with `isPending`. With a persistent cache it outlives the page, too.
+ * Offline. The SDK shows a write at once and sends it when there is a connection, so `sendMessage` stays pending while
+ * offline, as every write of the SDK does. Do not await it before you clear the input. `watchThread` shows the message
+ * with `isPending`. With a persistent cache it survives a closed page.
  *
  *     const requestId = newRequestId();                       // once for this draft
  *     sendMessage(db, { requestId, accountId, to, text: 'Hello', uid }).catch(show);
@@ -40,11 +40,11 @@ export { watchMessage, watchThread, watchThreads, watchWaiting } from './watch.j
  * @typedef {object} Written
  * @property {string} requestId
  * @property {string} threadId
- * @property {boolean} isNew  False: it was there already, with the same content.
+ * @property {boolean} isNew  False: the same message was stored before.
  */
 
 /**
- * An id for one action of the user. Make it once, and use it again for each retry of the same action.
+ * Make the id of one user action. Use the same id for each retry of the action.
  *
  * @returns {string}
  */
@@ -53,8 +53,8 @@ export function newRequestId() {
 }
 
 /**
- * Sends a message as soon as its account's pace allows. The promise ends when the server has the message; while
- * offline it stays pending.
+ * Send a message as soon as its account's pace allows. The promise resolves when the server has stored the message;
+ * while offline it stays pending.
  *
  * @param {Firestore} db
  * @param {NewMessage} message
@@ -66,7 +66,7 @@ export async function sendMessage(db, message) {
 }
 
 /**
- * Sends a message at a time, up to 365 days ahead. It can be taken back until then.
+ * Send a message at a time, up to 365 days ahead. It can be cancelled until then.
  *
  * @param {Firestore} db
  * @param {ScheduledMessage} message
@@ -78,8 +78,8 @@ export async function scheduleMessage(db, message) {
 }
 
 /**
- * Asks for a message to be taken back. If it is still queued it becomes `cancelled`; if it is on its way or sent,
- * nothing changes. Watch the message to see which.
+ * Ask the worker to cancel a message. If it is still queued, it becomes `cancelled`; otherwise nothing changes. Watch
+ * the message to see which.
  *
  * @param {Firestore} db
  * @param {string} requestId
@@ -100,7 +100,7 @@ export async function cancel(db, requestId) {
 }
 
 /**
- * The conversation was looked at.
+ * Mark a conversation as read.
  *
  * @param {Firestore} db
  * @param {string} threadId
@@ -176,7 +176,7 @@ async function write(db, { identity, uid, at, sendBy }) {
 }
 
 /**
- * Rules refuse a second creation as they refuse a stranger. What is there tells which it was.
+ * Rules refuse a second creation as they refuse a stranger. The stored documents show which it was.
  *
  * @param {Firestore} db
  * @param {Identity} identity
@@ -194,7 +194,7 @@ async function requireThere(db, identity, at, refusal) {
   // A member may read a free id. Where a member may not, the id is another account's.
   if (outbox?.exists() || (message && !outbox)) throw taken(identity, refusal);
   if (at && at.getTime() <= Date.now()) {
-    throw new OutboxError('too-late', 'its time passed before it reached the server: ask for another', refusal);
+    throw new OutboxError('too-late', 'the time to send at passed before the message reached the server; ask for another time', refusal);
   }
   throw new OutboxError('not-allowed', `this user may not send from the account ${accountId}`, refusal);
 }

@@ -10,7 +10,7 @@
  * @property {'outbound' | 'inbound'} direction
  * @property {Part[]} parts
  * @property {Status} status
- * @property {boolean} isPending  Not yet with the server: this device is offline, or was a moment ago.
+ * @property {boolean} isPending  The server has not stored it yet: this device is offline, or was until now.
  * @property {Date | null} createdAt
  * @property {Date | null} sentAt
  * @property {Date | null} deliveredAt
@@ -32,14 +32,14 @@
  *
  * @typedef {object} Waiting
  * @property {string} requestId
- * @property {'queued' | 'sending' | 'uncertain'} status  Uncertain: perhaps sent; a receipt or a person will tell.
- * @property {Date | null} at  Not before this: the time asked for, or of the next try.
+ * @property {'queued' | 'sending' | 'uncertain'} status  Uncertain: perhaps sent; a receipt or an operator decides.
+ * @property {Date | null} at  The earliest time: the scheduled time, or that of the next try.
  * @property {number} attempts
  * @property {{ code: string, message: string } | null} lastError  Why the last try did not succeed.
- * @property {boolean} isCancelling  It was asked for, and the worker has not come to it yet.
+ * @property {boolean} isCancelling  Cancelling was requested, and the worker has not done it yet.
  */
 /**
- * Follows one message. `onMessage` gets null while there is none.
+ * Follow one message. `onMessage` gets null while there is none.
  *
  * @param {Firestore} db
  * @param {{ threadId: string, requestId: string }} which
@@ -52,7 +52,7 @@ export function watchMessage(db: Firestore, { threadId, requestId }: {
     requestId: string;
 }, onMessage: (message: Message | null) => void, onError?: (error: Error) => void): Unsubscribe;
 /**
- * Follows the last messages of a conversation, oldest first.
+ * Follow the last messages of a conversation, oldest first.
  *
  * @param {Firestore} db
  * @param {string} threadId
@@ -65,7 +65,7 @@ export function watchThread(db: Firestore, threadId: string, onMessages: (messag
     onError?: (error: Error) => void;
 }): Unsubscribe;
 /**
- * Follows an account's conversations, the latest first.
+ * Follow an account's conversations, the latest first.
  *
  * @param {Firestore} db
  * @param {string} accountId
@@ -78,7 +78,7 @@ export function watchThreads(db: Firestore, accountId: string, onThreads: (threa
     onError?: (error: Error) => void;
 }): Unsubscribe;
 /**
- * Follows what is still to be sent in a conversation: until when it waits, and why.
+ * Follow what is still to be sent in a conversation: until when it waits, and why.
  *
  * @param {Firestore} db
  * @param {{ accountId: string, threadId: string }} which
@@ -106,7 +106,7 @@ export type Message = {
     parts: Part[];
     status: Status;
     /**
-     * Not yet with the server: this device is offline, or was a moment ago.
+     * The server has not stored it yet: this device is offline, or was until now.
      */
     isPending: boolean;
     createdAt: Date | null;
@@ -136,11 +136,11 @@ export type Thread = {
 export type Waiting = {
     requestId: string;
     /**
-     * Uncertain: perhaps sent; a receipt or a person will tell.
+     * Uncertain: perhaps sent; a receipt or an operator decides.
      */
     status: "queued" | "sending" | "uncertain";
     /**
-     * Not before this: the time asked for, or of the next try.
+     * The earliest time: the scheduled time, or that of the next try.
      */
     at: Date | null;
     attempts: number;
@@ -152,7 +152,7 @@ export type Waiting = {
         message: string;
     } | null;
     /**
-     * It was asked for, and the worker has not come to it yet.
+     * Cancelling was requested, and the worker has not done it yet.
      */
     isCancelling: boolean;
 };

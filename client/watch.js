@@ -1,6 +1,6 @@
 /**
- * Watching: what Firestore tells of messages, conversations and the outbox, in plain values. Each watch goes on until the
- * function that it returned is called, or until it ends with an error.
+ * Watch messages, conversations and the outbox, as plain values. Each watch goes on until the function that it returned
+ * is called, or until it ends with an error.
  */
 
 import { Timestamp, collection, doc, limit, onSnapshot, orderBy, query, where } from 'firebase/firestore';
@@ -25,7 +25,7 @@ const LAST_MESSAGES = 100;
  * @property {'outbound' | 'inbound'} direction
  * @property {Part[]} parts
  * @property {Status} status
- * @property {boolean} isPending  Not yet with the server: this device is offline, or was a moment ago.
+ * @property {boolean} isPending  The server has not stored it yet: this device is offline, or was until now.
  * @property {Date | null} createdAt
  * @property {Date | null} sentAt
  * @property {Date | null} deliveredAt
@@ -49,15 +49,15 @@ const LAST_MESSAGES = 100;
  *
  * @typedef {object} Waiting
  * @property {string} requestId
- * @property {'queued' | 'sending' | 'uncertain'} status  Uncertain: perhaps sent; a receipt or a person will tell.
- * @property {Date | null} at  Not before this: the time asked for, or of the next try.
+ * @property {'queued' | 'sending' | 'uncertain'} status  Uncertain: perhaps sent; a receipt or an operator decides.
+ * @property {Date | null} at  The earliest time: the scheduled time, or that of the next try.
  * @property {number} attempts
  * @property {{ code: string, message: string } | null} lastError  Why the last try did not succeed.
- * @property {boolean} isCancelling  It was asked for, and the worker has not come to it yet.
+ * @property {boolean} isCancelling  Cancelling was requested, and the worker has not done it yet.
  */
 
 /**
- * Follows one message. `onMessage` gets null while there is none.
+ * Follow one message. `onMessage` gets null while there is none.
  *
  * @param {Firestore} db
  * @param {{ threadId: string, requestId: string }} which
@@ -75,7 +75,7 @@ export function watchMessage(db, { threadId, requestId }, onMessage, onError = r
 }
 
 /**
- * Follows the last messages of a conversation, oldest first.
+ * Follow the last messages of a conversation, oldest first.
  *
  * @param {Firestore} db
  * @param {string} threadId
@@ -94,7 +94,7 @@ export function watchThread(db, threadId, onMessages, { last = LAST_MESSAGES, on
 }
 
 /**
- * Follows an account's conversations, the latest first.
+ * Follow an account's conversations, the latest first.
  *
  * @param {Firestore} db
  * @param {string} accountId
@@ -116,7 +116,7 @@ export function watchThreads(db, accountId, onThreads, { last = LAST_MESSAGES, o
 }
 
 /**
- * Follows what is still to be sent in a conversation: until when it waits, and why.
+ * Follow what is still to be sent in a conversation: until when it waits, and why.
  *
  * @param {Firestore} db
  * @param {{ accountId: string, threadId: string }} which
@@ -130,7 +130,7 @@ export function watchWaiting(db, { accountId, threadId }, onWaiting, { onError =
       collection(db, 'outbox'),
       where('accountId', '==', accountId),
       where('threadId', '==', threadId),
-      where('status', 'in', ['queued', 'sending', 'uncertain']), // no limit: Google's emulator then misses who leaves
+      where('status', 'in', ['queued', 'sending', 'uncertain']), // no limit: with one, Google's emulator misses documents that leave
     ),
     (snapshot) => onWaiting(snapshot.docs.map(waitingOf)),
     ended(onError),
@@ -143,7 +143,7 @@ export function watchWaiting(db, { accountId, threadId }, onWaiting, { onError =
  * @returns {Message}
  */
 function messageOf(snapshot, threadId) {
-  // A time that the server has not set yet is shown as this device's.
+  // A time that the server has not set yet is estimated by this device's clock.
   const data = snapshot.data({ serverTimestamps: 'estimate' }) ?? {};
   return {
     id: snapshot.id,
@@ -199,7 +199,7 @@ function dateOf(value) {
 }
 
 /**
- * A watch ends with an error; a refusal is said in our words.
+ * A watch ends with an error; a refusal becomes an OutboxError.
  *
  * @param {(error: Error) => void} onError
  * @returns {(error: Error) => void}
@@ -207,7 +207,7 @@ function dateOf(value) {
 function ended(onError) {
   return (error) => {
     const isRefused = codeOf(error) === 'permission-denied';
-    onError(isRefused ? new OutboxError('not-allowed', 'this user is no member of the account', error) : error);
+    onError(isRefused ? new OutboxError('not-allowed', 'this user is not a member of the account', error) : error);
   };
 }
 

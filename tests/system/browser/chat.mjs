@@ -234,7 +234,7 @@ test('an account and a contact are picked, and the address remembers them', asyn
   await chat.page.reload();
   await chat.page.getByRole('heading', { name: 'Grace' }).waitFor();
   assert.equal(await chat.page.getByLabel('Account').inputValue(), 'clinic');
-  await chat.page.getByLabel('Somebody else').fill('+49 170 55');
+  await chat.page.getByLabel('Another contact').fill('+49 170 55');
   await chat.page.getByRole('button', { name: 'Open' }).click();
   await chat.page.getByRole('heading', { name: '+4917055' }).waitFor();
   await chat.page.goBack();

@@ -247,8 +247,8 @@ class OutboxMessage:
     """Parts accepted in earlier attempts. Grows when an attempt ends half-way; back to 0 when the provider fails a part
     that it had accepted."""
     series: int = 0
-    """Grows on redrive of a message whose sends had all failed. Each part carries it to the provider, in its mark and in
-    its key: receipts of an earlier series do not count for this one, and a provider that delivers each key once
+    """Grows on redrive of a message whose sends had all failed. Each part carries it to the provider, in its mark and
+    in its key: receipts of an earlier series do not count for this one, and a provider that delivers each key once
     delivers again. It stays if the outcome of an earlier send is unknown: a late receipt may then prove that the
     message arrived, and the same key keeps it from arriving twice."""
     doubted: bool = False
