@@ -261,7 +261,7 @@ test('the keyboard is enough, and everything has a name', async (world) => {
 test('who is no member of the account is told so', async (world) => {
   const { id } = await world.documents.account();
   const chat = await world.chat(id, TO);
-  await chat.page.getByRole('alert').getByText('no member of the account').waitFor();
+  await chat.page.getByRole('alert').getByText('not a member of the account').waitFor();
 });
 
 const world = await World.start(JSON.parse(process.env.WORLD));
