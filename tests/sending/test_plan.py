@@ -70,13 +70,13 @@ def test_what_is_not_due_yet_says_when_it_will_be() -> None:
 
 def test_nothing_to_do_has_no_next_time() -> None:
     plan = planned()
-    assert plan == Plan(wanted=plan.wanted)
+    assert plan == Plan(startable=plan.startable)
 
 
 def test_a_message_behind_one_in_flight_waits_for_an_event_and_not_for_a_time() -> None:
     behind = message("request-2")
     plan = planned(behind, in_flight={behind.thread_id})
-    assert plan == Plan(wanted=plan.wanted)
+    assert plan == Plan(startable=plan.startable)
 
 
 def test_documents_that_are_not_to_be_sent_are_ended_in_passing_and_cost_nothing() -> None:
@@ -221,5 +221,5 @@ def test_without_room_the_threads_that_are_held_go_on() -> None:
 
 
 def test_without_room_nothing_further_is_read() -> None:
-    assert planned(*many(2)).wanted == 3
-    assert planned(*many(2), room=no_room(Lane())).wanted == 0
+    assert planned(*many(2)).startable == 3
+    assert planned(*many(2), room=no_room(Lane())).startable == 0

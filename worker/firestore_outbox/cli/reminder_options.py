@@ -19,20 +19,20 @@ import typer
 STDIN = "-"
 NOW = "now"
 _HOURS = re.compile(r"(\d{1,2})-(\d{1,2})")
-_PLACE = re.compile(r"targets\[(\d+)\]")
+_TARGET = re.compile(r"targets\[(\d+)\]")
 
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    wanted: Sequence[Any]
-    places: Sequence[str] = ()
-    """Where each of them was read, for error messages."""
+    targets: Sequence[Any]
+    origins: Sequence[str] = ()
+    """File and line of each target, for error messages."""
 
     def in_words(self, fault: str) -> str:
-        found = _PLACE.search(fault)
-        if found is None or int(found[1]) >= len(self.places):
+        found = _TARGET.search(fault)
+        if found is None or int(found[1]) >= len(self.origins):
             return fault
-        return fault.replace(found[0], self.places[int(found[1])], 1)
+        return fault.replace(found[0], self.origins[int(found[1])], 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +74,20 @@ def targets_of(to: Sequence[str], file: str | None) -> Targets:
 
 
 def _rows(content: str, name: str) -> Targets:
-    wanted: list[Any] = []
-    places: list[str] = []
+    targets: list[Any] = []
+    origins: list[str] = []
     rows = csv.reader(StringIO(content), skipinitialspace=True)
     for row in rows:
         cells = [cell.strip() for cell in row]
-        is_header = not wanted and cells == ["id", "to"]
+        is_header = not targets and cells == ["id", "to"]
         if not any(cells) or is_header:
             continue
         if len(cells) > 2:
             hint = f"line {rows.line_num} has {len(cells)} columns; write an address alone, or id,address"
             raise typer.BadParameter(hint, param_hint="--targets")
-        wanted.append(cells[0] if len(cells) == 1 else {"id": cells[0], "to": cells[1]})
-        places.append(f"{name}, line {rows.line_num}")
-    return Targets(wanted, places)
+        targets.append(cells[0] if len(cells) == 1 else {"id": cells[0], "to": cells[1]})
+        origins.append(f"{name}, line {rows.line_num}")
+    return Targets(targets, origins)
 
 
 def parts_of(text: str | None, parts: str | None) -> list[Any]:

@@ -73,7 +73,7 @@ def add(
     as_json: Json = False,
 ) -> None:
     """Add a reminder, and show its next times and when its run will end."""
-    wanted = targets_of(to or (), targets)
+    read = targets_of(to or (), targets)
     said = parts_of(text, parts)
     hours = hours_of(window)
     when = When(at, cron, rrule, start)
@@ -92,12 +92,12 @@ def add(
                 "onWindowEnd": on_window_end.value,
                 "missed": missed.value,
             },
-            targets=wanted.wanted,
+            targets=read.targets,
             created_by="outbox-cli",
         )
         result = await system.remind(new)
         if isinstance(result, Faulty):
-            fail("the reminder was refused: " + "\n  ".join(wanted.in_words(fault) for fault in result.sentences))
+            fail("the reminder was refused: " + "\n  ".join(read.in_words(fault) for fault in result.sentences))
         if isinstance(result, Differs):
             fail(f"another reminder has the id {new.reminder_id}; choose another --id")
         return result

@@ -67,8 +67,8 @@ class Plan:
     """Uncertain ones whose wait for a receipt is over: ask attempt.after_receipt_wait."""
     void_holds: frozenset[str] = frozenset()
     """Threads whose hold is to be dropped from the lane."""
-    wanted: int = 0
-    """How many could start now. With none wanted, reading further documents is of no use."""
+    startable: int = 0
+    """How many messages could start now. If 0, reading further documents is of no use."""
     is_crowded: bool = False
     """Messages had to wait because the lane has no room for the holds that they may leave. It has more when holds that
     have ended are dropped from it."""
@@ -99,7 +99,7 @@ def plan(
     """`candidates` as order.py asks for them; `in_flight` are the threadIds of claims not completed yet; `room` is for
     what is claimed, beside those."""
     opens_at = _opens_at(lane, account, now)
-    wanted = budget(account, lane, in_flight=len(in_flight), allowed=allowed) if opens_at == now else 0
+    startable = budget(account, lane, in_flight=len(in_flight), allowed=allowed) if opens_at == now else 0
     holds = holds_now(lane.holds, _present(candidates, lane, now), now)
     busy = set(in_flight)
     claims: list[OutboxMessage] = []
@@ -123,13 +123,13 @@ def plan(
                 settle.append(candidate)
         elif candidate.status is not OutboxStatus.QUEUED or waits_for_another(candidate, holds, busy=busy):
             continue  # its time comes with an event: another message of its thread ends
-        elif due_at <= now and len(claims) < wanted:
+        elif due_at <= now and len(claims) < startable:
             if not room.take(candidate):
                 is_crowded = True
                 continue
             busy.add(candidate.thread_id)
             claims.append(candidate)
-            if len(claims) == wanted:
+            if len(claims) == startable:
                 break  # what comes after has its turn when these have started
         elif opens_at is not None:
             times.append(max(due_at, opens_at, allowed.next_at))
@@ -140,7 +140,7 @@ def plan(
         endings=tuple(endings),
         settle=tuple(settle),
         void_holds=holds.void,
-        wanted=0 if is_crowded else wanted,
+        startable=0 if is_crowded else startable,
         is_crowded=is_crowded,
         next_at=None if claims else min(times, default=None),
     )

@@ -51,7 +51,7 @@ class Reader:
         return min(now, present.replace(microsecond=present.microsecond // 1000 * 1000) - JUST_BEFORE)
 
     def could_use_more(self, planned: Plan) -> bool:
-        return planned.wanted > 0 or not self._candidates.in_order()
+        return planned.startable > 0 or not self._candidates.in_order()
 
     @property
     def look_at(self) -> datetime | None:

@@ -146,7 +146,7 @@ class Turn:
         times, in_flight = [], self._attempts.in_flight
         if planned.next_at is not None and (planned.next_at > now or not in_flight):
             times.append(max(planned.next_at, now + LEAST_WAIT))
-        if planned.wanted > 0 and (look_at := self._reader.look_at) is not None:
+        if planned.startable > 0 and (look_at := self._reader.look_at) is not None:
             if look_at <= now:
                 self._candidates.look_again()
                 return
