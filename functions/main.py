@@ -6,6 +6,14 @@ functions/main.py has the same import.
 
 from __future__ import annotations
 
-from firestore_outbox.web.functions import enqueue, on_outbox_created, provider_webhook, reminders, runs, sweep
+from firestore_outbox.web.functions import (
+    enqueue,
+    on_event_created,
+    on_outbox_created,
+    provider_webhook,
+    reminders,
+    runs,
+    sweep,
+)
 
-__all__ = ["enqueue", "on_outbox_created", "provider_webhook", "reminders", "runs", "sweep"]
+__all__ = ["enqueue", "on_event_created", "on_outbox_created", "provider_webhook", "reminders", "runs", "sweep"]

@@ -13,6 +13,9 @@ from typing import Any, TypeVar
 from firestore_emulator.virtual_time import run
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.writes import WriteOp, create, update
+from firestore_outbox.handlers.context import Context
+from firestore_outbox.handlers.registration import Registration
+from firestore_outbox.lane.ref import INBOUND
 from firestore_outbox.local.simulation.network import NO_BAD_LUCK
 from firestore_outbox.local.simulation.world import World
 from firestore_outbox.local.simulators.faults import Faults
@@ -113,6 +116,15 @@ class Calm:
             if len(truth.changes) == seen:
                 await truth.stirs(within_seconds=quiet)
             quiet = 5.0 if len(truth.changes) > seen else min(60.0, quiet * 1.5)
+
+
+def handling(function: Callable[[str], Awaitable[None]]) -> dict[str, Registration]:
+    """A handler of conversations that is given the threadId."""
+
+    async def handle(context: Context) -> None:
+        await function(context.key)
+
+    return {INBOUND: Registration(kind=INBOUND, function=handle)}
 
 
 def simulate(test: Callable[[Calm], Awaitable[T]], *, sweeps: bool = True, **options: Any) -> T:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from firestore_outbox.settings import Settings
-from tests.calm import START, Calm, simulate
+from tests.calm import START, Calm, handling, simulate
 from tests.sending.test_pace import most_in, times_of
 
 
@@ -60,7 +60,7 @@ def play(script: list[tuple[float, str]], application: Application, **options: A
             await comes_in(calm, sender)
         await asyncio.sleep(60)
 
-    simulate(body, on_conversation=application, **options)
+    simulate(body, handlers=handling(application), **options)
 
 
 def test_an_inbound_message_is_stored_once_and_shown_in_its_thread() -> None:
@@ -146,7 +146,7 @@ def test_a_run_whose_worker_dies_is_made_again() -> None:
         assert len(application.begun) == 2
         assert len(application.ended) == 1
 
-    simulate(body, on_conversation=application, workers=1)
+    simulate(body, handlers=handling(application), workers=1)
 
 
 def test_answers_to_many_keep_to_three_a_second() -> None:
@@ -161,7 +161,7 @@ def test_answers_to_many_keep_to_three_a_second() -> None:
         await calm.until(lambda: calm.statuses()["sent"] == 30)
         return times_of(calm)
 
-    times = simulate(body, on_conversation=application, settings=Settings(global_per_second=3), workers=1)
+    times = simulate(body, handlers=handling(application), settings=Settings(global_per_second=3), workers=1)
 
     assert most_in(times, timedelta(seconds=1)) <= 2 + 3
     assert most_in(times, timedelta(seconds=5)) <= 2 + 15

@@ -64,6 +64,12 @@ _HOME = {
     "TextPart": "messages.model",
     "MediaPart": "messages.model",
     "TemplatePart": "messages.model",
+    # your code on a lane
+    "conversation": "handlers.registration",
+    "keyed": "handlers.registration",
+    "Context": "handlers.context",
+    "Permanent": "handlers.context",
+    "poke": "backend.poke",
     # embedding
     "Settings": "settings",
     "create_app": "web.asgi",
@@ -117,6 +123,11 @@ __all__ = [  # noqa: RUF022 - in the order of the table above; a test compares t
     "TextPart",
     "MediaPart",
     "TemplatePart",
+    "conversation",
+    "keyed",
+    "Context",
+    "Permanent",
+    "poke",
     "Settings",
     "create_app",
     "__version__",
@@ -135,6 +146,9 @@ if TYPE_CHECKING:
     )
     from firestore_outbox.backend.message import InvalidMessage, thread_id_of
     from firestore_outbox.messages.correlation import Correlation
+    from firestore_outbox.backend.poke import poke
+    from firestore_outbox.handlers.context import Context, Permanent
+    from firestore_outbox.handlers.registration import conversation, keyed
     from firestore_outbox.messages.model import MediaPart, OutboxMessage, TemplatePart, TextPart
     from firestore_outbox.providers.credentials import Credentials
     from firestore_outbox.providers.entry_points import ProviderTools

@@ -28,7 +28,8 @@ class _OursOrImportant(logging.Filter):
     """Lines of libraries count from WARNING on, also if OUTBOX_LOG_LEVEL is DEBUG."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return record.name == _log.name or record.levelno >= logging.WARNING
+        is_ours = record.name == _log.name or record.name.startswith(f"{_log.name}.")
+        return is_ours or record.levelno >= logging.WARNING
 
 
 class _JsonLines(logging.Formatter):
@@ -308,6 +309,42 @@ def pull_failed(step: str, error: BaseException) -> None:
 def bad_task(reason: str, account_id: str | None = None) -> None:
     message = "a task that no retry can repair was dropped"
     _line(logging.ERROR, "bad_task", message, account_id, reason=masked(reason))
+
+
+# --- your code on a lane
+
+
+def handler_logger(kind: str) -> logging.Logger:
+    """For the handlers of this kind. Their lines are masked as those of libraries are."""
+    return _log.getChild(f"handlers.{kind}")
+
+
+def event_taken(lane: object, account_id: str | None, is_new: bool) -> None:
+    _line(
+        logging.INFO, "event_taken", "an event waits for its handler", account_id, lane=lane_shown(lane), isNew=is_new
+    )
+
+
+def event_skipped(kind: str, account_id: str | None = None) -> None:
+    _line(logging.INFO, "event_skipped", "an event has no key and is skipped", account_id, kind=kind)
+
+
+def handler_started(lane: object, account_id: str | None, events: int) -> None:
+    _line(logging.INFO, "handler_started", "a handler runs", account_id, lane=lane_shown(lane), events=events)
+
+
+def handler_finished(lane: object, account_id: str | None, seconds: float) -> None:
+    _line(logging.INFO, "handler_finished", "a handler is done", account_id, lane=lane_shown(lane), seconds=seconds)
+
+
+def handler_skipped(lane: object, account_id: str | None) -> None:
+    message = "a handler was woken, and its events are handled already"
+    _line(logging.INFO, "handler_skipped", message, account_id, lane=lane_shown(lane))
+
+
+def handler_failed(lane: object, account_id: str | None, error: BaseException, job: str) -> None:
+    message = "a handler failed for good; `outbox jobs` has the dead letter"
+    _line(logging.ERROR, "handler_failed", message, account_id, error, lane=lane_shown(lane), job=job)
 
 
 # --- reminders and runs

@@ -45,6 +45,8 @@ class _Counter:
 _attempts = _Counter("outbox_attempts", "Attempts that ended, by what became of them", "became")
 _throttles = _Counter("outbox_throttles", "Throttles by provider, by scope", "scope")
 _lane_failures = _Counter("outbox_lane_failures", "Turns whose handler raised an error, by kind of lane", "kind")
+_handler_runs = _Counter("outbox_handler_runs", "Runs of your handlers, by what became of them", "became")
+_handler_seconds = _Counter("outbox_handler_seconds", "Time that your handlers ran, by kind", "kind", unit="s")
 _leases_lost = _Counter("outbox_leases_lost", "Lanes lost to another holder")
 _sweep_finds = _Counter("outbox_sweep_finds", "What the sweep had to wake, by kind", "kind")
 _sweep_failures = _Counter("outbox_sweep_failures", "Errors in the sweep, by step", "step")
@@ -93,6 +95,14 @@ def throttle(scope: str) -> None:
 
 def lane_failure(kind: str) -> None:
     _lane_failures.add(1, kind)
+
+
+def handler_run(became: str) -> None:
+    _handler_runs.add(1, became)
+
+
+def handler_seconds(kind: str, seconds: float) -> None:
+    _handler_seconds.add(max(0.0, seconds), kind)
 
 
 def lease_lost() -> None:

@@ -77,9 +77,13 @@ class Settings(BaseModel):
     media_memory_mb: float = Field(default=128, gt=0)
     """How much of files one process holds in memory at a time, in all. The default fits the deployed 512 MiB."""
 
-    # --- inbound
+    # --- your code (docs/handlers.md)
+    handlers: str = ""
+    """Modules with functions marked @conversation or @keyed, with commas between them. Empty: no code of yours runs."""
     debounce_seconds: float = Field(default=5, ge=0)
+    """How long a conversation or another key must be quiet before its handler runs, unless the decorator says."""
     debounce_max_seconds: float = Field(default=15, ge=0)
+    """And how long after the first event it runs at the latest."""
 
     # --- webhooks
     receipt_retry_seconds: str = "2,10,60,600"

@@ -6,6 +6,7 @@ way to Cloud Tasks, the providers' network, the clock and the randomness.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +19,11 @@ from google.cloud.firestore import AsyncClient
 from firestore_outbox.accounts.store import AccountStore, SharedLimit
 from firestore_outbox.clock import Clock
 from firestore_outbox.firestore.gateway import Gateway
-from firestore_outbox.inbound.conversations import InboundHandler, OnConversation, nobody_listens
+from firestore_outbox.handlers.dead_letters import DeadLetters
+from firestore_outbox.handlers.events import EventStore
+from firestore_outbox.handlers.ingest import Ingest
+from firestore_outbox.handlers.registration import Registration, debounces
+from firestore_outbox.handlers.run import UserHandler
 from firestore_outbox.inbound.receive import Receive
 from firestore_outbox.inbound.routes import Routes
 from firestore_outbox.inbound.webhook import Webhook
@@ -27,7 +32,6 @@ from firestore_outbox.lane.engine import Handler, LaneEngine
 from firestore_outbox.lane.hold_room import ROOM_BYTES
 from firestore_outbox.lane.pacing import Cap
 from firestore_outbox.lane.ref import INBOUND, OUTBOX, REMINDER, RUN, SESSION, outbox_lane, run_lane
-from firestore_outbox.lane.state import Debounce
 from firestore_outbox.lane.store import LaneStore
 from firestore_outbox.lane.tasks import Tasks
 from firestore_outbox.lane.wake import Waker
@@ -73,6 +77,7 @@ from firestore_outbox.sessions.store import SessionStore
 from firestore_outbox.settings import Settings
 
 GLOBAL_LIMIT = "global"
+NO_HANDLERS: Mapping[str, Registration] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,8 @@ class System:
     summary: Summary
     control: Control
     remind: Remind
+    events: Ingest
+    dead_letters: DeadLetters
 
 
 def assemble(
@@ -117,7 +124,7 @@ def assemble(
     clock: Clock,
     random: Random,
     queries: grpc.Channel | None = None,
-    on_conversation: OnConversation = nobody_listens,
+    handlers: Mapping[str, Registration] = NO_HANDLERS,
     hold_room_bytes: int = ROOM_BYTES,
 ) -> System:
     gateway = Gateway(client, queries=queries, jitter=random.random)
@@ -125,10 +132,8 @@ def assemble(
     accounts = AccountStore(gateway, per_minute=settings.per_minute, concurrency=settings.send_concurrency)
     cap = Cap.per_second(settings.global_per_second, burst=max(2, round(settings.global_per_second)))
     shared = None if cap is None else SharedLimit(gateway, GLOBAL_LIMIT, cap)
-    quiet = Debounce(
-        quiet=timedelta(seconds=settings.debounce_seconds), most=timedelta(seconds=settings.debounce_max_seconds)
-    )
-    waker = Waker(lanes, tasks, clock, {INBOUND: quiet})
+    quiet = debounces(handlers.values(), settings.debounce_seconds, settings.debounce_max_seconds)
+    waker = Waker(lanes, tasks, clock, quiet)
 
     async def on_dry(run_id: str) -> None:
         await waker.wake(run_lane(run_id))
@@ -156,7 +161,9 @@ def assemble(
 
     runs = RunStore(gateway)
     summary = Summary(runs, messages, accounts, lanes, clock)
-    handlers: dict[str, Handler] = {
+    enqueue, events = Enqueue(gateway, clock), EventStore(gateway, clock)
+    dead_letters = DeadLetters(gateway, lanes, waker, clock)
+    by_kind: dict[str, Handler] = {
         OUTBOX: OutboxHandler(
             Outbox(
                 messages,
@@ -173,7 +180,6 @@ def assemble(
             )
         ),
         SESSION: SessionHandler(hot, providers, clock),
-        INBOUND: InboundHandler(on_conversation),
         REMINDER: ReminderHandler(runs, waker, clock, random_id),
         RUN: RunHandler(
             runs,
@@ -184,8 +190,17 @@ def assemble(
             clock,
         ),
     }
+    for kind, registration in handlers.items():
+        by_kind[kind] = UserHandler(
+            registration,
+            store=events,
+            enqueue=enqueue,
+            dead_letters=dead_letters,
+            overlap=settings.overlap,
+            clock=clock,
+        )
     engine = LaneEngine(
-        handlers,
+        by_kind,
         lanes=lanes,
         waker=waker,
         owner=owner,
@@ -198,7 +213,7 @@ def assemble(
         random=random,
     )
     release_thread = ReleaseThread(lanes, accounts, waker)
-    receipts, receive = Receipts(messages, release_thread), Receive(gateway, waker)
+    receipts, receive = Receipts(messages, release_thread), Receive(gateway, waker, has_handler=INBOUND in handlers)
     batch = ReceiptBatch(receipts, messages)
     late_receipts = LateReceipts(batch, tasks, clock, settings.receipt_waits)
     webhook = Webhook(
@@ -223,7 +238,7 @@ def assemble(
         providers=providers,
         waker=waker,
         engine=engine,
-        enqueue=Enqueue(gateway, clock),
+        enqueue=enqueue,
         trigger=Trigger(messages, waker, clock),
         receipts=receipts,
         late_receipts=late_receipts,
@@ -240,6 +255,8 @@ def assemble(
         summary=summary,
         control=Control(runs, messages, waker, clock, random_id),
         remind=Remind(runs, messages, accounts, waker, clock),
+        events=Ingest(handlers, events, waker),
+        dead_letters=dead_letters,
     )
 
 

@@ -159,13 +159,13 @@ def cancel_message(batch: Batch, db: Client, request_id: str) -> None:
 
     The commit raises `NotFound` if there is no such message.
     """
-    _require_batch(batch)
+    require_batch(batch)
     require_request_id(request_id)
     batch.update(db.document(f"outbox/{request_id}"), {"cancelRequested": True})
 
 
 def _add(batch: Batch, db: Client, new: NewMessage) -> Written:
-    _require_batch(batch)
+    require_batch(batch)
     thread = db.collection("threads").document(new.thread_id)
     message = thread.collection("messages").document(new.request_id)
     outbox = db.collection("outbox").document(new.request_id)
@@ -175,7 +175,7 @@ def _add(batch: Batch, db: Client, new: NewMessage) -> Written:
     return Written(new, message, outbox)
 
 
-def _require_batch(batch: object) -> None:
+def require_batch(batch: object) -> None:
     if not isinstance(batch, Batch):
         name = type(batch).__name__
         raise TypeError(f"a WriteBatch or a Transaction is needed, not a {name}: the documents are written together")

@@ -31,11 +31,12 @@ def app(words: Sequence[str]) -> typer.Typer:
     commands.callback()(options)
     local.register(commands)
     if not words or words[0] not in RUNS_HERE:
-        from firestore_outbox.cli import accounts, media, messages, migrate, operate, reminders, runs
+        from firestore_outbox.cli import accounts, jobs, media, messages, migrate, operate, reminders, runs
 
         messages.register(commands)
         operate.register(commands)
         accounts.register(commands)
+        jobs.register(commands)
         media.register(commands)
         migrate.register(commands)
         reminders.register(commands)

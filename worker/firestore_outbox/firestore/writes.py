@@ -37,7 +37,7 @@ DELETE = Delete()
 
 @dataclass(frozen=True, slots=True)
 class WriteOp:
-    """One write of a commit. Made by `create`, `update`, `upsert`."""
+    """One write of a commit. Made by `create`, `update`, `upsert`, `delete`."""
 
     path: str
     fields: Mapping[str, Any]
@@ -47,6 +47,7 @@ class WriteOp:
     version: Version | None = None
     nested: Mapping[tuple[str, str], Any] = field(default_factory=dict)
     """(map field, key) -> value: entries of a map written without touching its other entries."""
+    is_deletion: bool = False
 
 
 def create(path: str, fields: Mapping[str, Any]) -> WriteOp:
@@ -70,9 +71,17 @@ def upsert(path: str, fields: Mapping[str, Any]) -> WriteOp:
     return WriteOp(path, fields, masked=True)
 
 
+def delete(path: str) -> WriteOp:
+    """Removes the document, if it is there."""
+    return WriteOp(path, {}, masked=False, is_deletion=True)
+
+
 def add_write(request: Proto, root: str, write: WriteOp) -> None:
     """To a commit, on documents below that root."""
     proto = request.writes.add()
+    if write.is_deletion:
+        proto.delete = f"{root}/{write.path}"
+        return
     proto.update.name = f"{root}/{write.path}"
     fields = proto.update.fields
     masked: list[str] = []

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.gateway import Conflict, Gateway
-from firestore_outbox.firestore.writes import Increment, create, upsert
+from firestore_outbox.firestore.writes import SERVER_TIME, Increment, create, upsert
 from firestore_outbox.lane.ref import conversation_lane
 from firestore_outbox.lane.wake import Waker
 from firestore_outbox.messages.address import address_of_sender
@@ -22,9 +22,11 @@ LONGEST_ID = 500
 
 
 class Receive:
-    def __init__(self, gateway: Gateway, waker: Waker) -> None:
+    def __init__(self, gateway: Gateway, waker: Waker, *, has_handler: bool) -> None:
+        """`has_handler`: whether the user's code handles conversations. Without it no lane is woken."""
         self._gateway = gateway
         self._waker = waker
+        self._has_handler = has_handler
 
     async def __call__(self, account_id: str, inbound: InboundMessage) -> bool:
         """False: it had come before."""
@@ -34,7 +36,8 @@ class Receive:
         return is_new
 
     async def wake(self, account_id: str, sender: str) -> None:
-        await self._waker.wake(conversation_lane(thread_id_of(account_id, address_of_sender(sender))))
+        if self._has_handler:
+            await self._waker.wake(conversation_lane(thread_id_of(account_id, address_of_sender(sender))))
 
     async def store(self, account_id: str, inbound: InboundMessage) -> bool:
         to = address_of_sender(inbound.sender)
@@ -51,6 +54,7 @@ class Receive:
             "providerMessageId": inbound.provider_message_id,
             "createdAt": inbound.at,
             "deliveredAt": inbound.at,
+            "storedAt": SERVER_TIME,  # what handlers go by: `createdAt` is the provider's time, and may come late
         }
         thread = {
             "accountId": account_id,

@@ -21,6 +21,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import assert_never
 
+from firestore_outbox.handlers.progress import Progress
 from firestore_outbox.lane.lease import Hold, Lease
 from firestore_outbox.lane.pacing import halved
 from firestore_outbox.lane.transitions import TRANSITIONS, LaneEvent, LaneState
@@ -71,6 +72,8 @@ class Lane:
     """Turns in a row whose handler raised an error. Grows with each; 0 again on release."""
     retry_at: datetime | None = None
     """When a lane whose handler raised an error may be taken over. Set with `failures`, cleared on acquire."""
+    progress: Progress | None = None
+    """How far the user's handler has come with the lane's events. Moves with each successful run."""
     holds: Mapping[str, ThreadHold] = field(default_factory=dict)
     """By threadId. Set when a tried message goes back to the queue, dropped when it has ended."""
 

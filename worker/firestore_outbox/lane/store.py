@@ -16,6 +16,7 @@ from firestore_outbox.firestore.gateway import Conflict, Gateway, Snapshot
 from firestore_outbox.firestore.queries import Find
 from firestore_outbox.firestore.values import Version, time_of
 from firestore_outbox.firestore.writes import DELETE, WriteOp, create, update
+from firestore_outbox.handlers.progress import Progress
 from firestore_outbox.lane.ref import LaneRef, lane_ref
 from firestore_outbox.lane.state import Lane, ThreadHold
 from firestore_outbox.lane.transitions import LaneState
@@ -115,7 +116,19 @@ def _fields(lane: Lane) -> dict[str, Any]:
         "throttledUntil": lane.throttled_until,
         "failures": lane.failures or None,
         "retryAt": lane.retry_at,
+        "cursor": None if lane.progress is None else _cursor(lane.progress),
     }
+
+
+def _cursor(progress: Progress) -> dict[str, Any]:
+    replay = {"replay": list(progress.replay)} if progress.replay else {}
+    return {"at": progress.at, "seen": dict(progress.seen), **replay}
+
+
+def _progress(cursor: Mapping[str, Any] | None) -> Progress | None:
+    if cursor is None:
+        return None
+    return Progress(at=cursor["at"], seen=cursor.get("seen", {}), replay=tuple(cursor.get("replay", ())))
 
 
 def _holds(holds: Mapping[str, ThreadHold]) -> dict[str, Any]:
@@ -146,6 +159,7 @@ def _lane(data: Mapping[str, Any]) -> Lane:
         throttled_until=data.get("throttledUntil"),
         failures=data.get("failures", 0),
         retry_at=data.get("retryAt"),
+        progress=_progress(data.get("cursor")),
         holds={
             thread_id: ThreadHold(until=until, request_id=named.get(thread_id))
             for thread_id, until in data.get("holds", {}).items()

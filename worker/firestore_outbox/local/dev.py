@@ -24,7 +24,7 @@ from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpc
 from firestore_emulator.official import EmulatorFailed, OfficialEmulator
 from firestore_emulator.processes import ManagedProcess, ProcessFailed, free_port
 from firestore_emulator.stack import HOST, CannotStart
-from firestore_outbox.local.functions_host import OUTBOX_TRIGGER
+from firestore_outbox.local.functions_host import TRIGGERS
 from firestore_outbox.local.product import INDEXES, RULES
 from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET
 
@@ -33,12 +33,19 @@ QUEUE = f"projects/{PROJECT}/locations/us-central1/queues/outbox-lanes"
 SERVICE_ACCOUNT = f"outbox-tasks@{PROJECT}.iam.gserviceaccount.com"
 UNSIGNED_TOKENS = f"{HOST}:9099"
 """Where firebase-admin would find an emulator. None is needed: with this set it believes unsigned tokens."""
-TRIGGER = {
-    "eventType": "google.cloud.firestore.document.v1.created",
-    "database": "(default)",
-    "namespace": "(default)",
-    "document": {"value": "outbox/{requestId}", "matchType": "PATH_PATTERN"},
-}
+
+
+def trigger_on(documents: str) -> dict[str, object]:
+    """Of created documents whose path has this pattern."""
+    return {
+        "eventType": "google.cloud.firestore.document.v1.created",
+        "database": "(default)",
+        "namespace": "(default)",
+        "document": {"value": documents, "matchType": "PATH_PATTERN"},
+    }
+
+
+TRIGGER = trigger_on("outbox/{requestId}")
 OPTIONS = {
     "firestore": "--firestore-port",
     "tasks": "--tasks-port",
@@ -260,8 +267,9 @@ class DevStack:
     async def _register_trigger(self) -> None:
         url = f"http://{self.firestore}/emulator/v1/projects/{PROJECT}/eventarcTrigger"
         async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
-            answer = await client.post(url, params={"eventarcTriggerId": OUTBOX_TRIGGER}, json=TRIGGER)
-            answer.raise_for_status()
+            for name, documents in TRIGGERS.items():
+                trigger = trigger_on(documents)
+                (await client.post(url, params={"eventarcTriggerId": name}, json=trigger)).raise_for_status()
 
     async def _sweep(self) -> None:
         """Cloud Scheduler's part: a call of the sweep, each minute."""

@@ -10,6 +10,7 @@ Production runs each function as a service of its own; here one process routes b
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,22 @@ from functions_framework.aio import create_asgi_app
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 SOURCE = Path(__file__).resolve().parents[1] / "web" / "functions.py"
 OUTBOX_TRIGGER = "on_outbox_created"
+TRIGGERS = {OUTBOX_TRIGGER: "outbox/{requestId}", "on_event_created": "inbox/{lane}/events/{eventId}"}
+"""Function -> the documents whose creation calls it."""
+
+
+def by_name(functions: Mapping[str, ASGIApp]) -> ASGIApp:
+    """`/{project}/triggers/{name}` to the function of that name."""
+
+    async def route(scope: Scope, receive: Receive, send: Send) -> None:
+        chosen = functions.get(scope["path"].rpartition("/")[2])
+        await (chosen or PlainTextResponse("no such trigger", status_code=404))(scope, receive, send)
+
+    return route
 
 
 def app() -> Starlette:
@@ -32,7 +46,7 @@ def app() -> Starlette:
     return Starlette(
         routes=[
             Route("/healthz", health),
-            Mount("/functions/projects", function(OUTBOX_TRIGGER)),
+            Mount("/functions/projects", by_name({name: function(name) for name in TRIGGERS})),
             Route("/v1/reminders", function("reminders")),
             Mount("/v1/runs", function("runs")),
             Mount("/v1", function("enqueue")),

@@ -91,6 +91,18 @@ async def on_outbox_created(event: CloudEvent) -> None:
     await system.trigger.created(request_id, fields)
 
 
+@functions_framework.cloud_event
+async def on_event_created(event: CloudEvent) -> None:
+    """Eventarc, the same on `inbox/{lane}/events/{eventId}`: an event for one of the user's handlers."""
+    try:
+        lane_id = _document(event.data).name.rsplit("/", 3)[-3]
+    except Exception as error:  # noqa: BLE001 - the border: Eventarc would send the same event for ever
+        log.bad_task(f"an event that cannot be read ({type(error).__name__})")
+        return
+    system = await _system()
+    await system.events.stored(lane_id)
+
+
 @functions_framework.http
 async def provider_webhook(request: Request) -> Response | tuple[str, int]:
     """`/{provider}/{accountId}`, called by the provider: signed with POST, or with GET to make sure of the address."""

@@ -20,6 +20,7 @@ from firestore_outbox import log
 from firestore_outbox.clock import system_clock
 from firestore_outbox.errors import OutboxError, Unavailable
 from firestore_outbox.firestore.streams import query_channel
+from firestore_outbox.handlers.registration import load
 from firestore_outbox.lane.engine import Failed, NotHeld
 from firestore_outbox.lane.ref import LaneRef
 from firestore_outbox.lane.state import overdue
@@ -69,6 +70,7 @@ async def system_from_environment(settings: Settings) -> AsyncIterator[System]:
         clock=system_clock,
         random=random,
         queries=queries,
+        handlers=load(settings.handlers),
     )
     try:
         yield system

@@ -10,7 +10,9 @@ from typing import Any
 
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.writes import WriteOp, create, update
-from firestore_outbox.lane.ref import outbox_lane, reminder_lane
+from firestore_outbox.handlers.context import Context
+from firestore_outbox.handlers.registration import Registration
+from firestore_outbox.lane.ref import INBOUND, outbox_lane, reminder_lane
 from firestore_outbox.local.simulation.operators import Operators
 from firestore_outbox.local.simulation.reminders import RESUMES_WITHIN, Asked, ReminderSpec
 from firestore_outbox.local.simulation.scenario import MessageSpec, Scenario
@@ -37,7 +39,7 @@ class Play:
             workers=scenario.workers,
             functions=scenario.functions,
             draw_skew=self._skew,
-            on_conversation=self._conversation,
+            handlers={INBOUND: Registration(kind=INBOUND, function=self._conversation)},
             hold_room_bytes=scenario.hold_room_bytes,
             commit_delay=scenario.commit_delay,
         )
@@ -220,9 +222,9 @@ class Play:
         for _ in range(self._random.choice((1, 1, 2))):
             world.webhooks.post(provider, account_id, event)
 
-    async def _conversation(self, thread_id: str) -> None:
-        """The application. What it does with a conversation may take long, and may fail."""
-        self.world.truth.conversations.append((self.world.clock(), thread_id))
+    async def _conversation(self, context: Context) -> None:
+        """The user's code. What it does with a conversation may take long, and may fail."""
+        self.world.truth.conversations.append((self.world.clock(), context.key))
         if self._scenario.faulty_conversations and not self._is_calm:
             await asyncio.sleep(self._random.choice((0, 3, 70)))
             if self._random.random() < 0.3:

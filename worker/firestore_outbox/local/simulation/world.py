@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
@@ -31,7 +31,7 @@ from firestore_emulator.transactions.commit_delay import CommitDelay
 from firestore_emulator.virtual_time import VirtualClock, VirtualTimeLoop
 from firestore_outbox.errors import Unavailable
 from firestore_outbox.firestore.values import from_fields
-from firestore_outbox.inbound.conversations import OnConversation, nobody_listens
+from firestore_outbox.handlers.registration import Registration
 from firestore_outbox.lane.engine import NotHeld
 from firestore_outbox.lane.hold_room import ROOM_BYTES
 from firestore_outbox.lane.ref import LaneRef
@@ -51,7 +51,7 @@ from firestore_outbox.providers.parts import PartJitter
 from firestore_outbox.providers.registry import Providers, ProviderSettings, providers
 from firestore_outbox.receipts.late import RECEIPT_TASK, parse_batch
 from firestore_outbox.settings import Settings
-from firestore_outbox.wiring import System, assemble, media_delivery
+from firestore_outbox.wiring import NO_HANDLERS, System, assemble, media_delivery
 
 SECRET = "simulated-webhook-secret"
 _CREDENTIALS = FixedCredentials({"*": {"token": "t", "webhookSecret": SECRET}})
@@ -80,7 +80,7 @@ class World:
         workers: int = 2,
         functions: int = 1,
         draw_skew: Callable[[], timedelta] = timedelta,
-        on_conversation: OnConversation = nobody_listens,
+        handlers: Mapping[str, Registration] = NO_HANDLERS,
         storage: Storage | None = None,
         hold_room_bytes: int = ROOM_BYTES,
         commit_delay: CommitDelay | None = None,
@@ -95,7 +95,7 @@ class World:
         self.clock = VirtualClock(loop)
         """The true time, which nobody in it knows exactly."""
         self.draw_skew = draw_skew
-        self._on_conversation = on_conversation
+        self._handlers = handlers
         self._storage = storage
         self._hold_room_bytes = hold_room_bytes
         self._names = 0
@@ -173,7 +173,7 @@ class World:
             owner=process.name,
             clock=clock,
             random=random,
-            on_conversation=self._on_conversation,
+            handlers=self._handlers,
             hold_room_bytes=self._hold_room_bytes,
         )
         return Machine(process, system, clock)

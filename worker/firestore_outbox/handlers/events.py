@@ -1,0 +1,104 @@
+"""Events that wait for a handler: `inbox/{kind}:{key}/events/{eventId}`, and what people wrote in a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any
+from urllib.parse import quote
+
+from firestore_outbox.clock import Clock
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.gateway import Conflict, Gateway, Snapshot
+from firestore_outbox.firestore.queries import Find
+from firestore_outbox.firestore.writes import SERVER_TIME, create
+from firestore_outbox.lane.ref import LaneRef
+
+MOST_A_RUN = 300
+"""Events that one run takes. The lane runs again for the rest."""
+KEPT = timedelta(days=30)
+"""How long the TTL policy lets a handled event stand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    id: str
+    at: datetime
+    """The server's time of its write."""
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboundText:
+    """A message that a person wrote."""
+
+    id: str
+    at: datetime
+    """The server's time of its write."""
+    sent_at: datetime
+    """When it was sent, by the provider's clock."""
+    parts: tuple[Mapping[str, Any], ...]
+
+    @property
+    def text(self) -> str:
+        """Its text, or the caption of its file; empty if it has neither."""
+        return next((str(part.get("text") or part.get("caption")) for part in self.parts if _has_text(part)), "")
+
+
+class EventStore:
+    def __init__(self, gateway: Gateway, clock: Clock) -> None:
+        self._gateway = gateway
+        self._clock = clock
+
+    async def add(self, ref: LaneRef, event_id: str, data: Mapping[str, Any]) -> bool:
+        """False: an event of this id came before."""
+        fields = {"data": dict(data), "at": SERVER_TIME, "expireAt": self._clock() + KEPT}
+        result = await self._gateway.commit([create(f"{_events(ref)}/{_safe(event_id)}", fields)])
+        return not isinstance(result, Conflict)
+
+    async def events(self, ref: LaneRef, since: datetime | None, limit: int) -> list[Event]:
+        return [_event(one) for one in await self._gateway.find(_from("at", _events(ref), since, limit))]
+
+    async def events_named(self, ref: LaneRef, ids: Sequence[str]) -> list[Event]:
+        found = await self._gateway.get_all([f"{_events(ref)}/{one}" for one in ids]) if ids else {}
+        return [_event(one) for one in found.values()]
+
+    async def messages_named(self, thread_id: str, ids: Sequence[str]) -> list[InboundText]:
+        found = await self._gateway.get_all([paths.message(thread_id, one) for one in ids]) if ids else {}
+        return [_inbound(one) for one in found.values()]
+
+    async def messages(self, thread_id: str, since: datetime | None, limit: int) -> list[InboundText]:
+        """What people wrote. Messages stored before 0.2 have no `storedAt`, and are not found."""
+        collection = f"{paths.thread(thread_id)}/{paths.MESSAGES}"
+        return [_inbound(one) for one in await self._gateway.find(_from("storedAt", collection, since, limit))]
+
+
+def _event(found: Snapshot) -> Event:
+    return Event(id=found.id, at=found.data["at"], data=found.data.get("data", {}))
+
+
+def _inbound(found: Snapshot) -> InboundText:
+    data = found.data
+    return InboundText(id=found.id, at=data["storedAt"], sent_at=data["createdAt"], parts=tuple(data.get("parts", ())))
+
+
+def _from(field: str, collection: str, since: datetime | None, limit: int) -> Find:
+    where = () if since is None else ((field, ">=", since),)
+    return Find(collection=collection, where=where, order_by=(field,), limit=limit)
+
+
+def _events(ref: LaneRef) -> str:
+    return f"inbox/{ref.kind}:{ref.key}/events"
+
+
+def _has_text(part: Mapping[str, Any]) -> bool:
+    return bool(part.get("text") or part.get("caption"))
+
+
+def _safe(event_id: str) -> str:
+    """An id from outside, made safe for a path."""
+    safe = quote(event_id, safe="")
+    is_usable = 0 < len(safe) <= paths.LONGEST_NAME and safe not in (".", "..") and not safe.startswith("__")
+    return safe if is_usable else sha256(event_id.encode()).hexdigest()
