@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# functions.sh [NAME...]: the functions, by default all but `sweep`, which is for workers that pull (docs/deploy.md).
+# functions.sh [NAME...]: the functions, by default all but `sweep`, which is for workers that pull, and
+# `on_event_created`, which is for your own handlers (docs/deploy.md).
 source "$(dirname "$0")/names.sh"
 
 # Only the folder of the source file is where Python looks for modules, and ours stand beside it. Not installed: the
@@ -23,6 +24,16 @@ deploy() {
       --trigger-location="$FIRESTORE_LOCATION" --trigger-service-account="$EVENTS_ACCOUNT" --retry \
       --no-allow-unauthenticated --ingress-settings=internal-only --timeout=60 --max-instances=20
     gcloud functions add-invoker-policy-binding outbox-on-created --region="$REGION" \
+      --member="serviceAccount:$EVENTS_ACCOUNT"
+    ;;
+  on_event_created) # for your own handlers: events that clients and backends write (docs/handlers.md)
+    gcloud functions deploy outbox-on-event "${common[@]}" --entry-point=on_event_created \
+      --trigger-event-filters=type=google.cloud.firestore.document.v1.created \
+      --trigger-event-filters='database=(default)' \
+      --trigger-event-filters-path-pattern='document=inbox/{lane}/events/{eventId}' \
+      --trigger-location="$FIRESTORE_LOCATION" --trigger-service-account="$EVENTS_ACCOUNT" --retry \
+      --no-allow-unauthenticated --ingress-settings=internal-only --timeout=60 --max-instances=20
+    gcloud functions add-invoker-policy-binding outbox-on-event --region="$REGION" \
       --member="serviceAccount:$EVENTS_ACCOUNT"
     ;;
   provider_webhook) # open: the provider's signature is what counts

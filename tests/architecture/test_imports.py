@@ -26,6 +26,7 @@ WHERE = {OUTBOX: "worker", EMULATOR: "emulator", "functions": "."}
 
 PURE: Mapping[str, tuple[str, ...]] = {
     "accounts": ("account", "roles", "window"),
+    "handlers": ("progress",),
     "lane": ("app_throttle", "hold_room", "lease", "pacing", "ref", "schedule", "state", "transitions"),
     "media": ("owner", "upload", "upload_states"),
     "messages": ("address", "correlation", "model", "validation"),
@@ -54,6 +55,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "sessions": frozenset({"firestore", "lane", "providers"}),
     "receipts": frozenset({"accounts", "firestore", "lane", "messages", "providers"}),
     "sending": frozenset({"accounts", "firestore", "lane", "messages", "providers", "sessions"}),
+    "handlers": frozenset({"firestore", "lane", "messages"}),
     "reminders": frozenset({"accounts", "firestore", "lane", "messages", "sending"}),
     "inbound": frozenset({"accounts", "firestore", "lane", "providers", "receipts", "sessions"}),
     "operations": frozenset(

@@ -16,6 +16,8 @@ from google.cloud.firestore_v1.base_query import FieldFilter
 
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.queries import Find
+from firestore_outbox.handlers.events import EventStore
+from firestore_outbox.lane.ref import LaneRef
 from firestore_outbox.messages.model import MessageStatus, OutboxStatus
 from firestore_outbox.operations.audit.pages import pages
 from firestore_outbox.wiring import System
@@ -28,6 +30,13 @@ async def _ready(system: System) -> None:
     ready = system.lanes.ready()
     await anext(ready)
     await ready.aclose()  # type: ignore[attr-defined]  # it is a generator
+
+
+async def _events(system: System) -> None:
+    store = EventStore(system.gateway, system.clock)
+    for since in (None, NOW):
+        await store.events(LaneRef("nextup", "ann"), since, 10)
+        await store.messages("shop__+49", since, 10)
 
 
 async def _first_pages(system: System) -> None:
@@ -86,6 +95,8 @@ OURS: dict[str, Callable[[System], Awaitable[Any]]] = {
     "worker/firestore_outbox/lane/store.py overdue": lambda system: system.lanes.overdue(NOW, 10),
     "worker/firestore_outbox/lane/store.py all": lambda system: system.lanes.all(),
     "worker/firestore_outbox/lane/store.py ready": _ready,
+    "worker/firestore_outbox/handlers/dead_letters.py list": lambda system: system.dead_letters.list(10),
+    "worker/firestore_outbox/handlers/events.py _from": _events,
     "worker/firestore_outbox/reminders/store.py reminders": lambda system: system.runs.reminders(10),
     "worker/firestore_outbox/reminders/store.py chunk": lambda system: system.runs.chunk("reminder", ""),
     "worker/firestore_outbox/reminders/store.py runs": _runs,

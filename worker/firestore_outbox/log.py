@@ -18,6 +18,10 @@ from firestore_outbox.log_safety import error_shown, lane_shown, masked, place_i
 
 _log = logging.getLogger("outbox")
 
+Logger = logging.Logger
+HANDLERS = _log.getChild("handlers")
+"""For the user's code. Its lines are masked as those of libraries are."""
+
 TALKATIVE = ("httpx", "httpcore", "urllib3", "hpack")
 """Libraries that log addresses and headers of each call. Quiet from the import of this module on, in every process."""
 for _name in TALKATIVE:
@@ -312,11 +316,6 @@ def bad_task(reason: str, account_id: str | None = None) -> None:
 
 
 # --- your code on a lane
-
-
-def handler_logger(kind: str) -> logging.Logger:
-    """For the handlers of this kind. Their lines are masked as those of libraries are."""
-    return _log.getChild(f"handlers.{kind}")
 
 
 def event_taken(lane: object, account_id: str | None, is_new: bool) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from firestore_outbox import log
 from firestore_outbox.errors import OutboxError
 from firestore_outbox.handlers.events import MOST_A_RUN, Event, EventStore, InboundText
 from firestore_outbox.handlers.progress import Progress, advanced, read_from, request_id, unhandled
@@ -27,7 +27,7 @@ class Context:
     """One run of one key. It ends with the run."""
 
     def __init__(
-        self, holder: Holder, store: EventStore, enqueue: Enqueue, *, overlap: timedelta, logger: logging.Logger
+        self, holder: Holder, store: EventStore, enqueue: Enqueue, *, overlap: timedelta, logger: log.Logger
     ) -> None:
         self.kind = holder.ref.kind
         self.key = holder.ref.key

@@ -52,7 +52,7 @@ class UserHandler:
 
     async def run(self, holder: Holder) -> Work:
         kind, began = self._registration.kind, self._clock()
-        logger = log.handler_logger(kind)
+        logger = log.HANDLERS.getChild(kind)
         context = Context(holder, self._store, self._enqueue, overlap=self._overlap, logger=logger)
         if not await context.load():
             log.handler_skipped(holder.ref, holder.account_id)
