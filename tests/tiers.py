@@ -56,6 +56,7 @@ ROWS: Mapping[str, Tier] = {
     "firestore[official]": Tier.SLOW,
     "inbound": Tier.FAST,
     "inbound/webhooks/test_mutations.py": Tier.SLOW,
+    "examples": Tier.SLOW,
     "handlers": Tier.FAST,
     "indexes": Tier.FAST,
     "indexes/test_indexes.py::test_fields_that_grow_with_time_are_not_indexed_by_themselves": Tier.SLOW,

@@ -30,6 +30,8 @@ WORKER_WATCH = snippet("worker/README.md", "python", "watch_message")
 WORKER_APP = snippet("worker/README.md", "python", "create_app")
 EMULATOR_USE = snippet("emulator/README.md", "python", "db.collection")
 EMULATOR_PYTEST = snippet("emulator/README.md", "python", "firestore_client")
+HANDLER = snippet("docs/handlers.md", "python", "@conversation")
+POKE = snippet("docs/handlers.md", "python", "poke")
 ADAPTER = snippet("docs/architecture.md", "python", "class Acme")
 
 
@@ -93,6 +95,28 @@ def test_the_readmes_backend_confirms_an_order_and_queues_its_message(host: str,
 def test_the_workers_example_can_be_repeated_and_queues_one_message(host: str, tmp_path: Path) -> None:
     then = ORDER.replace("PROJECT", "worker-backend") + "confirm(db, order.get())\nconfirm(db, order.get())" + STORED
     assert python(WORKER_SEND, then, tmp_path, FIRESTORE_EMULATOR_HOST=host) == "True queued\n1\n"
+
+
+POKED = """
+from google.cloud import firestore
+
+db = firestore.Client(project="handlers-poke")
+order = db.document("orders/17")
+order.set({"paid": False})
+mark_paid(db, order)
+(event,) = db.collection("inbox/invoices:customer-7/events").get()
+print(order.get().get("paid"), event.get("data"))
+"""
+
+
+def test_an_event_is_written_with_the_rest_of_its_batch(host: str, tmp_path: Path) -> None:
+    assert python(POKE, POKED, tmp_path, FIRESTORE_EMULATOR_HOST=host) == "True {'order': '17'}\n"
+
+
+def test_the_worker_finds_the_handler_of_the_example(tmp_path: Path) -> None:
+    (tmp_path / "bot.py").write_text(HANDLER.code, encoding="utf-8")
+    code = "from firestore_outbox.handlers.registration import load; print(*load('bot'))"
+    assert said_by([sys.executable, "-c", code], tmp_path, PYTHONPATH=str(tmp_path)) == "inbound\n"
 
 
 WATCH = """

@@ -145,10 +145,10 @@ if TYPE_CHECKING:
         watch_thread,
     )
     from firestore_outbox.backend.message import InvalidMessage, thread_id_of
-    from firestore_outbox.messages.correlation import Correlation
     from firestore_outbox.backend.poke import poke
     from firestore_outbox.handlers.context import Context, Permanent
     from firestore_outbox.handlers.registration import conversation, keyed
+    from firestore_outbox.messages.correlation import Correlation
     from firestore_outbox.messages.model import MediaPart, OutboxMessage, TemplatePart, TextPart
     from firestore_outbox.providers.credentials import Credentials
     from firestore_outbox.providers.entry_points import ProviderTools
