@@ -23,8 +23,10 @@ ACCOUNT = {"provider": "simulated", "timezone": "UTC", "status": "active", "pace
 @pytest_asyncio.fixture
 async def stack() -> AsyncIterator[DevStack]:
     environment = {"PYTHONPATH": str(BOT), "OUTBOX_HANDLERS": "bot", "OUTBOX_LOG_LEVEL": "WARNING"}
-    ports = dict.fromkeys(("firestore_port", "tasks_port", "functions_port", "worker_port", "provider_port"), 0)
-    async with DevStack(DevSettings(environment=environment, **ports)) as running:
+    settings = DevSettings(
+        firestore_port=0, tasks_port=0, functions_port=0, worker_port=0, provider_port=0, environment=environment
+    )
+    async with DevStack(settings) as running:
         yield running
 
 
