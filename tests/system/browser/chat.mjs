@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 
-import { run, test, until } from '../client/harness.mjs';
+import { run, test, until } from '../../client/harness.mjs';
 import { World } from './world.mjs';
 
 const TO = '+491511234567';

@@ -4,8 +4,8 @@ import { createHmac } from 'node:crypto';
 
 import { chromium } from 'playwright-core';
 
-import { until } from '../client/harness.mjs';
-import { World as Documents } from '../client/world.mjs';
+import { until } from '../../client/harness.mjs';
+import { World as Documents } from '../../client/world.mjs';
 import { FLAGS } from './flags.mjs';
 
 const SIZE = { width: 1180, height: 720 };

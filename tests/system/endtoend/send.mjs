@@ -1,10 +1,10 @@
 // One message by the web SDK: through the chat page in Chromium if there is one to start, else by client/outbox.js in
 // Node. It ends when the client's own listener has shown it as read, and prints what was shown and when.
 
-import { threadIdOf, newRequestId, sendMessage, watchMessage } from '../../client/outbox.js';
+import { threadIdOf, newRequestId, sendMessage, watchMessage } from '../../../client/outbox.js';
 import { World as Browsers } from '../browser/world.mjs';
-import { Seen } from '../client/harness.mjs';
-import { World as Clients } from '../client/world.mjs';
+import { Seen } from '../../client/harness.mjs';
+import { World as Clients } from '../../client/world.mjs';
 
 const given = JSON.parse(process.env.WORLD);
 const { accountId, to, text, uid } = given;
