@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 
 from firestore_emulator.child import PARENT_GONE
-from tests.cli.support import FREE_PORTS, PORTS, Stack, are_gone, dev, until
+from tests.cli.support import COMMAND, FREE_PORTS, PORTS, Stack, are_gone, dev, until
 from tests.patience import PATIENCE_SECONDS
 
 ADDRESS = r"127\.0\.0\.1:\d+"
@@ -99,3 +99,22 @@ def test_what_was_queued_before_a_restart_is_sent_after_it(tmp_path: Path) -> No
         assert stack.calls(account_id) == [sent, later], "the provider's record was kept, too"
         until(lambda: stack.status(later), lambda fields: fields["message"] == "read", "read")
         ended_cleanly(stack, signal.SIGTERM)
+
+
+def test_a_part_that_dies_is_named_and_started_again(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    with told.open("w") as errors:
+        command = [str(COMMAND), "dev", *FREE_PORTS]
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+    try:
+        assert running.stdout is not None
+        stack = Stack(running, running.stdout.readline(), running.stdout.readline())
+        (worker,) = (pid for pid in stack.children() if "\0worker\0" in Path(f"/proc/{pid}/cmdline").read_text())
+        os.kill(worker, signal.SIGKILL)
+        until(told.read_text, lambda text: "worker runs again" in text, "the worker")
+        assert "worker ended; starting it again" in told.read_text()
+        health = f"http://127.0.0.1:{stack.ports['worker']}/healthz"
+        assert httpx.get(health, trust_env=False, timeout=PATIENCE_SECONDS).text == "ok"
+    finally:
+        running.send_signal(signal.SIGINT)
+        assert running.wait(PATIENCE_SECONDS) == 0

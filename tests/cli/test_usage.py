@@ -110,6 +110,18 @@ def test_a_setting_that_makes_no_sense_is_named(command: list[str], variable: st
     assert variable in said.err
 
 
+def test_a_misspelt_setting_is_named_with_the_closest_one() -> None:
+    said = outbox("lanes", env={**NOWHERE, "OUTBOX_LEASE_SECOND": "60"})
+    assert said.code == 1
+    assert "there is no setting OUTBOX_LEASE_SECOND; did you mean OUTBOX_LEASE_SECONDS?" in said.err
+
+
+def test_without_a_stack_the_command_says_how_to_start_one() -> None:
+    said = outbox("lanes", env=NOWHERE)
+    assert said.code == 1
+    assert "Nothing answers at FIRESTORE_EMULATOR_HOST=127.0.0.1:1: start `outbox dev`" in said.err
+
+
 @pytest.mark.parametrize(
     "variable",
     [
@@ -140,7 +152,7 @@ def test_a_firestore_that_does_not_answer_is_a_sentence_and_status_1(command: li
     assert said.code == 1
     assert said.out == ""
     assert said.err.startswith("outbox: Firestore did not")
-    assert said.err.count("\n") == 1
+    assert said.err.count("\n") == 2, "what failed, and what to do"
 
 
 def test_a_worker_whose_port_is_taken_names_the_port_and_the_option() -> None:

@@ -7,12 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
+from difflib import get_close_matches
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from firestore_outbox.sessions.states import Rules
 
 PREFIX = "OUTBOX_"
+READ_ELSEWHERE = frozenset(
+    {"OUTBOX_CREDENTIALS", "OUTBOX_HOST", "OUTBOX_LOG_LEVEL"}
+    | {f"OUTBOX_{name}_URL" for name in ("INTERAKT", "SIMULATED", "WHATSAPP_CLOUD")}
+)
+"""Variables that other modules read."""
 CLOUD_RUN_VARIABLE = "K_SERVICE"
 """Set by Cloud Run, for services and functions alike."""
 EMULATOR_SUFFIX = "_EMULATOR_HOST"
@@ -173,8 +179,12 @@ class Settings(BaseModel):
         given: dict[str, str] = {}
         for name, value in environment.items():
             field = name.removeprefix(PREFIX).lower()
-            if name.startswith(PREFIX) and field in cls.model_fields and value != "":
+            if not name.startswith(PREFIX) or value == "":
+                continue
+            if field in cls.model_fields:
                 given[field] = value
+            elif name not in READ_ELSEWHERE and (meant := get_close_matches(field, cls.model_fields, 1, 0.85)):
+                raise BadSettings(f"there is no setting {name}; did you mean {PREFIX}{meant[0].upper()}?")
         try:
             return cls.model_validate(given)
         except ValidationError as error:

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import sys
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from firestore_outbox.local.dev import DevStack
+
 from firestore_outbox.cli.output import Json, console, fail, run, stop_on_signals
 
-Port = Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")]
+DevPort = Annotated[int | None, typer.Option(min=0, max=65535, help="0 takes a free one.")]
+PORTS = {"firestore": 8080, "tasks": 8123, "functions": 8081, "worker": 8082, "provider": 8083, "page": 8084}
+OFFSETS = {"firestore": 0, "functions": 1, "worker": 2, "provider": 3, "page": 4, "tasks": 8}
+"""Of --port-base."""
+LOG_SECONDS = 0.3
+"""Between two looks at the logs of the stack."""
 
 
 def register(app: typer.Typer) -> None:
@@ -75,14 +86,24 @@ def emulator(
 
 
 def dev(
-    firestore_port: Port = 8080,
-    tasks_port: Port = 8123,
-    functions_port: Port = 8081,
-    worker_port: Port = 8082,
-    provider_port: Port = 8083,
+    port_base: Annotated[
+        int | None,
+        typer.Option(
+            min=1024,
+            max=65000,
+            metavar="N",
+            help="Move all ports: Firestore N, functions +1, worker +2, provider +3, chat page +4, Cloud Tasks +8.",
+        ),
+    ] = None,
+    firestore_port: DevPort = None,
+    tasks_port: DevPort = None,
+    functions_port: DevPort = None,
+    worker_port: DevPort = None,
+    provider_port: DevPort = None,
     page_port: Annotated[
-        int, typer.Option(min=0, max=65535, help="The chat page, if npm ci was run; 0 takes a free one.")
-    ] = 8084,
+        int | None, typer.Option(min=0, max=65535, help="The chat page [8084]; it needs the Firebase SDK (npm ci).")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the addresses and nothing else.")] = False,
     data: Annotated[
         Path | None, typer.Option(file_okay=False, help="Keep everything in this directory. Without it: in memory.")
     ] = None,
@@ -107,23 +128,41 @@ def dev(
     from firestore_outbox.local.product import INDEXES, RULES
 
     no_page = missing()
+    ports = dict(PORTS) if port_base is None else {name: port_base + offset for name, offset in OFFSETS.items()}
+    given = {
+        "firestore": firestore_port,
+        "tasks": tasks_port,
+        "functions": functions_port,
+        "worker": worker_port,
+        "provider": provider_port,
+        "page": page_port,
+    }
+    ports |= {name: port for name, port in given.items() if port is not None}
     settings = DevSettings(
-        firestore_port=firestore_port,
-        tasks_port=tasks_port,
-        functions_port=functions_port,
-        worker_port=worker_port,
-        provider_port=provider_port,
-        page_port=None if no_page else page_port,
+        firestore_port=ports["firestore"],
+        tasks_port=ports["tasks"],
+        functions_port=ports["functions"],
+        worker_port=ports["worker"],
+        provider_port=ports["provider"],
+        page_port=None if no_page else ports["page"],
         data=data,
         indexes=indexes or INDEXES,
         rules=None if no_rules else rules or RULES,
         official=official,
+        environment={"OUTBOX_LOG_LEVEL": os.environ.get("OUTBOX_LOG_LEVEL", "INFO" if quiet or as_json else "DEBUG")},
     )
+
+    is_talking = not (quiet or as_json)
+
+    def tell(line: str) -> None:
+        if is_talking:
+            print(line, file=sys.stderr, flush=True)
 
     async def serve() -> None:
         stop = asyncio.Event()
         stop_on_signals(stop)
-        async with DevStack(settings) as stack:
+        tell("starting the stack …")
+        async with DevStack(settings, tell) as stack:
             addresses = {
                 "FIRESTORE_EMULATOR_HOST": stack.firestore,
                 "CLOUD_TASKS_EMULATOR_HOST": stack.tasks,
@@ -137,12 +176,57 @@ def dev(
             _announce(addresses, as_json)
             if not as_json:
                 console.out(f"{_exports(stack.firestore, stack.tasks, stack.worker_url)}  # for another terminal")
-            await stop.wait()
+            if is_talking:
+                for line in _what_next(stack):
+                    console.out(line)
+                console.file.flush()
+            await _until(stop, stack, tell)
 
     try:
         run(serve())
     except (CannotStart, ProcessFailed, EmulatorMissing, EmulatorFailed) as error:
         fail(str(error))
+
+
+async def _until(stop: asyncio.Event, stack: DevStack, tell: Callable[[str], None]) -> None:
+    """Show what happens, and keep every part running."""
+    from firestore_outbox.local.dev_log import LogTail
+
+    tail = LogTail(stack.logs)
+    tail.skip()
+    keeping = asyncio.create_task(stack.keep_running())
+    try:
+        while not stop.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOG_SECONDS):
+                    await stop.wait()
+            tail.tell(tell, datetime.now().astimezone())
+    finally:
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
+
+
+def _what_next(stack: DevStack) -> Iterator[str]:
+    from firestore_outbox.local.dev import PROJECT
+
+    rows = {
+        "project": PROJECT,
+        "chat page": stack.page_url or "not served (it needs the Firebase SDK: npm ci)",
+        "Firestore": stack.firestore,
+        "Cloud Tasks": stack.tasks,
+        "functions": f"http://127.0.0.1:{stack.ports['functions']}",
+        "worker": stack.worker_url,
+        "provider": f"{stack.provider_url}/_sim/calls",
+        "logs": str(stack.log_directory),
+    }
+    yield ""
+    yield from (f"  {name:12} {value}" for name, value in rows.items())
+    yield ""
+    yield "Next, in another terminal, after the export above:"
+    yield "  outbox accounts add shop simulated"
+    yield '  outbox send --account shop --to +491511234567 --text "Hello"'
+    yield "What happens to messages is shown below. Ctrl-C stops the stack."
+    yield ""
 
 
 def _exports(firestore: str, tasks: str, worker_url: str) -> str:

@@ -45,6 +45,8 @@ def send(
     """Write a message to the outbox, as a client would. The same id twice is one message."""
 
     async def work(system: System) -> dict[str, Any]:
+        if await system.gateway.get(paths.account(account)) is None:
+            fail(f"there is no account {account}: `outbox accounts list` shows them, `outbox accounts add` adds one")
         new = NewMessage(
             request_id=request_id or secrets.token_hex(16),
             account_id=account,

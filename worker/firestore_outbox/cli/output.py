@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -36,22 +37,38 @@ def fail(message: str) -> NoReturn:
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Runs a command's work; what went wrong outside of us becomes a sentence."""
     from google.api_core.exceptions import GoogleAPICallError
-    from google.auth.exceptions import GoogleAuthError
+    from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError
     from grpc.aio import AioRpcError
 
-    from firestore_outbox.errors import OutboxError
+    from firestore_outbox.errors import OutboxError, StoreUnavailable
     from firestore_outbox.settings import BadSettings
 
     try:
         return asyncio.run(work)
+    except StoreUnavailable as error:
+        fail(f"{error}{_no_stack()}")
     except (OutboxError, BadSettings) as error:
         fail(str(error))
+    except DefaultCredentialsError:
+        fail(
+            "there is no FIRESTORE_EMULATOR_HOST and there are no Google Cloud credentials. On a laptop, start `outbox"
+            " dev` and run the export line that it prints; for Google Cloud, `gcloud auth application-default login`"
+        )
     except (GoogleAPICallError, GoogleAuthError) as error:
         fail(f"Google refused the call: {error}")
     except AioRpcError as error:
         fail(f"Firestore refused the call: {error.code().name} {error.details()}")
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
+
+
+def _no_stack() -> str:
+    """What to do if the emulator that the environment names does not answer; empty on Google Cloud."""
+    host = os.environ.get("FIRESTORE_EMULATOR_HOST")
+    if not host:
+        return ""
+    start = "start `outbox dev`, and run the export line that it prints"
+    return f"\nNothing answers at FIRESTORE_EMULATOR_HOST={host}: {start}"
 
 
 def stop_on_signals(stop: asyncio.Event) -> None:

@@ -24,6 +24,7 @@ from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpc
 from firestore_emulator.official import EmulatorFailed, OfficialEmulator
 from firestore_emulator.processes import ManagedProcess, ProcessFailed, free_port
 from firestore_emulator.stack import HOST, CannotStart
+from firestore_outbox.local.dev_log import Tell
 from firestore_outbox.local.functions_host import TRIGGERS
 from firestore_outbox.local.product import INDEXES, RULES
 from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET
@@ -54,6 +55,15 @@ OPTIONS = {
     "provider": "--provider-port",
     "page": "--page-port",
 }
+LOOK_SECONDS = 0.5
+"""Between two looks at the stack's processes."""
+PARTS = {
+    "google": "Firestore and Cloud Tasks",
+    "functions": "the functions",
+    "worker": "the worker",
+    "provider": "the provider simulator",
+    "page": "the chat page",
+}
 TRIES = 3
 """How often ports are chosen, where they may be any."""
 
@@ -82,11 +92,17 @@ class DevSettings:
     sweep_seconds: float = 60.0
 
 
+def _silent(_: str) -> None:
+    """Nobody reads."""
+
+
 class DevStack:
     """`async with DevStack(settings) as stack`: all of it answers from the first line to the last."""
 
-    def __init__(self, settings: DevSettings) -> None:
+    def __init__(self, settings: DevSettings, tell: Tell = _silent) -> None:
+        """`tell` is given a line for each step of the start, and for each part that had to be started again."""
         self.settings = settings
+        self._tell = tell
         self._exit = contextlib.AsyncExitStack()
         self.ports: dict[str, int] = {}
         self.processes: dict[str, ManagedProcess] = {}
@@ -262,7 +278,32 @@ class DevStack:
         """Its ready line. The process is stopped with the stack; by its name, workers first."""
         process = ManagedProcess(name, arguments, self.environment, self._logs / f"{name}.log")
         self.processes[name] = process
-        return await process.start()
+        ready = await process.start()
+        self._tell(f"{PARTS.get(name, name)} is ready")
+        return ready
+
+    @property
+    def logs(self) -> dict[str, Path]:
+        """The log file of each part."""
+        return {name: self._logs / f"{name}.log" for name in self.processes}
+
+    @property
+    def log_directory(self) -> Path:
+        return self._logs
+
+    async def keep_running(self) -> None:
+        """Start each part again that ended by itself, until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            for name, process in list(self.processes.items()):
+                if not process.is_running and self.processes.get(name) is process:
+                    self._tell(f"{name} ended; starting it again. Its log: {self._logs / f'{name}.log'}")
+                    with contextlib.suppress(ProcessFailed):  # the next look tries once more
+                        await process.start()
+                        self._tell(f"{name} runs again")
+                        if name == "google" and self.settings.data is None:
+                            self._tell("Firestore kept everything in memory: its documents are gone (see --data)")
+                            await self._register_trigger()
 
     async def _register_trigger(self) -> None:
         url = f"http://{self.firestore}/emulator/v1/projects/{PROJECT}/eventarcTrigger"
