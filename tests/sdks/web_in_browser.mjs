@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 
 import { chromium } from 'playwright-core';
 
-import { FLAGS } from '../browser/flags.mjs';
+import { FLAGS } from '../system/browser/flags.mjs';
 
 const ROOT = new URL('../../', import.meta.url);
 const SDK = '/node_modules/firebase';
