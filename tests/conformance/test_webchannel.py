@@ -147,6 +147,22 @@ async def test_a_write_that_is_refused_is_told_with_its_status(socket_backend: B
     assert await socket_backend.paths(query("c")) == []
 
 
+async def test_a_commit_over_the_channel_verifies_what_was_read(socket_backend: Backend, channel: Open) -> None:
+    await socket_backend.seed({"c/read": {"x": 1}})
+    writer = channel("Write")
+    await writer.open({"database": socket_backend.database})
+    async with writer.listening() as answers:
+        await until(answers, lambda words: "streamId" in words[0])
+        for path, is_there in (("c/read", True), ("c/none", False), ("c/none", True)):
+            message = writing(socket_backend, f"c/{is_there}", 1)
+            read = {"verify": socket_backend.name(path), "currentDocument": {"exists": is_there}}
+            await writer.send({**message, "writes": [read, *message["writes"]]})
+            [*_, (_, [said])] = await until(answers, lambda words: words[0].keys() & {"writeResults", "error"} != set())
+            assert ("error" in said) == (path == "c/none" and is_there)
+    assert said["error"]["status"] == "NOT_FOUND"
+    assert await socket_backend.paths(query("c")) == ["c/False", "c/True", "c/read"]
+
+
 async def test_a_session_that_nobody_knows_is_refused(socket_backend: Backend, channel: Open) -> None:
     stranger = channel("Listen")
     stranger.session = "nobody"

@@ -20,7 +20,8 @@ from firestore_emulator.documents.transforms import apply_transforms, check_tran
 from firestore_emulator.documents.values import check_fields
 from firestore_emulator.rpc.errors import already_exists, failed_precondition, invalid_argument, not_found
 
-_VERIFY_FIELD = 5
+VERIFY_FIELD = 5
+"""The number of the field `verify` of a `Write`, which the published protocol leaves out."""
 
 
 class CheckedWrite(NamedTuple):
@@ -114,7 +115,7 @@ def _verified(write: Proto) -> str | None:
     """
     unnamed = UnknownFieldSet(write)
     for one in (unnamed[index] for index in range(len(unnamed))):
-        if one.field_number == _VERIFY_FIELD and isinstance(one.data, bytes):
+        if one.field_number == VERIFY_FIELD and isinstance(one.data, bytes):
             return one.data.decode(errors="replace")
     return None
 

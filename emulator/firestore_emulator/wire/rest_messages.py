@@ -16,6 +16,7 @@ from google.protobuf import json_format
 
 from firestore_emulator.documents.protos import Proto
 from firestore_emulator.rpc.errors import RpcError, invalid_argument
+from firestore_emulator.wire.json_requests import message_of
 from firestore_emulator.wire.rest_routes import Found
 
 HTTP_STATUS = {
@@ -62,10 +63,7 @@ def request_of(kind: Proto, found: Found, query: list[tuple[str, str]], body: by
     for key, value in query:
         if key not in SYSTEM_PARAMETERS:
             _add_parameter(content, kind.DESCRIPTOR, key, value, bound)
-    try:
-        return json_format.ParseDict(content, kind())
-    except (json_format.ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise invalid_argument(f"Invalid request: {error}") from None
+    return message_of(content, kind)
 
 
 def object_of(body: bytes) -> dict[str, Any]:

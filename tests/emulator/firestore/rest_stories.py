@@ -31,6 +31,11 @@ def filtered(path: str, operator: Any, **value: Any) -> dict[str, Any]:
     return {"fieldFilter": {"field": {"fieldPath": path}, "op": operator, "value": value}}
 
 
+def verify(path: str, **condition: Any) -> dict[str, Any]:
+    """What the web SDK sends for a document that a transaction read and did not write."""
+    return {"verify": f"<root>/{path}", "currentDocument": condition}
+
+
 SEED = commit(update("c/a", n=1), update("c/b", n=2), update("c/d", n=3), update("c/a/s/1"), update("gone/1/s/2"))
 
 EVERY_TYPE = {
@@ -118,6 +123,19 @@ STORIES: dict[str, list[Ask]] = {
         Ask("PATCH", "/c/", {}),
         Ask("PATCH", "/c//d/e", {}),
         Ask("GET", "/c/b"),
+    ],
+    "a commit verifies what a transaction has read and not written": [
+        SEED,
+        commit(verify("c/a", exists=True), update("c/new", n=1)),
+        commit(verify("c/a", updateTime="<time>"), update("c/new", n=2)),
+        commit(verify("c/a", exists=False), update("c/refused")),
+        commit(verify("c/none", exists=True), update("c/refused")),
+        commit(verify("c/a", updateTime="2024-01-01T00:00:00Z"), update("c/refused")),
+        commit({"verify": "<root>/c/a"}, update("c/refused")),
+        commit({"verify": 7, "currentDocument": {"exists": True}}),
+        commit({**verify("c/a", exists=True), **update("c/a", n=3)}),
+        commit(verify("c/a", exists=True), update("c/a", n=4)),
+        Ask("GET", "/c"),
     ],
     "a document is deleted, and under conditions": [
         SEED,

@@ -51,6 +51,22 @@ test('a transaction begins again when what it missed was made by another', async
   assert.deepEqual(await stored(document), { x: 11 });
 });
 
+test('a transaction reads a document that it does not write, and begins again when another changes it', async (world) => {
+  const collection = world.collection();
+  await fill(collection, { read: { x: 1 } });
+  const another = seenBy(world.client(), doc(collection, 'read'));
+  let attempts = 0;
+  await runTransaction(world.db, async (transaction) => {
+    attempts += 1;
+    const { x } = (await transaction.get(doc(collection, 'read'))).data();
+    assert.equal((await transaction.get(doc(collection, 'none'))).exists(), false);
+    if (attempts === 1) await setDoc(another, { x: 10 });
+    transaction.set(doc(collection, 'written'), { x });
+  });
+  assert.equal(attempts, 2);
+  assert.deepEqual(await stored(doc(collection, 'written')), { x: 10 });
+});
+
 test('a transaction that loses every time gives up', async (world) => {
   const document = world.document();
   await setDoc(document, { x: 0 });
