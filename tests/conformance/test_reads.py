@@ -211,6 +211,17 @@ async def test_a_read_time_shows_the_past(backend: Backend) -> None:
     assert answer.missing == backend.name("c/b")
 
 
+async def test_before_the_first_write_there_was_nothing(backend: Backend) -> None:
+    await backend.seed({"c/a": {"x": 1}})
+    written = await backend.update_time("c/a")
+    before = Stamp(written.seconds - 600).proto()
+    with refused("NOT_FOUND"):
+        await backend.get("c/a", read_time=before)
+    assert await backend.paths(query("c"), read_time=before) == []
+    [answer] = await batch_get(backend, [backend.name("c/a")], read_time=before)
+    assert answer.missing == backend.name("c/a")
+
+
 async def test_a_read_time_shows_the_collections_and_the_missing_documents_of_the_past(backend: Backend) -> None:
     await backend.seed({"c/a": {}, "c/b/s/1": {}, "c/d": {}, "c/d/s/1": {}, "e/a": {}, "f/a/g/a": {}})
     then = stamp((await backend.commit(set_(backend.name("c/z")))).commit_time).proto()

@@ -32,7 +32,7 @@ def partition(engine: Engine, parent: Location, request: Proto, at_micros: int |
     if request.page_token:
         token_micros, first = _read_token(request.page_token)
         if at_micros is None:
-            at_micros = _checked_moment(engine, token_micros)
+            at_micros = _checked_moment(engine, parent.database, token_micros)
     if at_micros is None:
         at_micros = engine.moment()
     names = [document.name for document in engine.run(query, at_micros)]
@@ -72,10 +72,10 @@ def _checked(parent: Location, request: Proto) -> Query:
     return query
 
 
-def _checked_moment(engine: Engine, micros: int) -> int:
+def _checked_moment(engine: Engine, database: str, micros: int) -> int:
     stamp = Timestamp()
     set_stamp(stamp, micros)
-    return engine.check_read_time(stamp)
+    return engine.check_read_time(stamp, database)
 
 
 def _read_token(token: str) -> tuple[int, int]:

@@ -36,7 +36,7 @@ class Readings:
                 transaction = self._transactions.begin(database, request.new_transaction)
                 return Reading(transaction, True, transaction.snapshot_micros)
             case "read_time":
-                return Reading(None, False, self._engine.check_read_time(request.read_time))
+                return Reading(None, False, self._engine.check_read_time(request.read_time, database))
         return Reading(None, False, None)
 
     async def documents(self, reading: Reading, locations: Iterable[Location]) -> None:

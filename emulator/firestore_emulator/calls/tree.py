@@ -47,10 +47,8 @@ def _changed_below(engine: Engine, above: Location, at_micros: int) -> set[Locat
     depth = len(above.segments)
     return {
         location
-        for location in engine.history.changed_since(at_micros)
-        if location.database == above.database
-        and location.segments[:depth] == above.segments
-        and len(location.segments) > depth
+        for location in engine.history.changed_since(above.database, at_micros)
+        if location.segments[:depth] == above.segments and len(location.segments) > depth
     }
 
 

@@ -22,7 +22,7 @@ def token_at(micros: int) -> bytes:
     return micros.to_bytes(_TOKEN_BYTES, "big")
 
 
-def resumed_from(target: Proto, engine: Engine) -> int | None:
+def resumed_from(target: Proto, database: str, engine: Engine) -> int | None:
     """The moment, in microseconds, after which to begin; None to begin anew."""
     match target.WhichOneof("resume_type"):
         case "resume_token" if len(target.resume_token) == _TOKEN_BYTES:
@@ -31,5 +31,5 @@ def resumed_from(target: Proto, engine: Engine) -> int | None:
             micros = micros_of(target.read_time)
         case _:
             return None
-    is_known = engine.history.covers(micros) and micros <= engine.now_micros()
-    return micros if is_known else None
+    now = engine.now_micros()
+    return micros if micros <= now and engine.history.reaches(database, micros, now) else None

@@ -150,7 +150,7 @@ class _Watched:
         try:
             target = parse_target(number, asked, database)
             self._judge.begin(target, asked, database)
-            messages = list(self._begun(target, asked))
+            messages = list(self._begun(target, asked, database))
         except RpcError as error:
             yield from self._remove(number, error)
             return
@@ -159,10 +159,10 @@ class _Watched:
         if asked.once:
             yield from self._remove(number)
 
-    def _begun(self, target: Target, asked: Proto) -> Iterator[Proto]:
+    def _begun(self, target: Target, asked: Proto, database: str) -> Iterator[Proto]:
         """What brings a client to now: from nothing, from what it has, or from nothing again."""
         now = self._engine.moment()
-        since = resumed_from(asked, self._engine)
+        since = resumed_from(asked, database, self._engine)
         if since is not None:
             yield from document_messages(target.changed_since(self._engine, since), now)
             wants_names = asked.expected_count.value > 0

@@ -59,7 +59,7 @@ class DocumentsTarget:
             yield self._stands(location, engine.get(location))
 
     def changed_since(self, engine: Engine, since_micros: int) -> Iterator[Effect]:
-        changed = engine.history.changed_since(since_micros)
+        changed = _changed_since(engine, self.locations, since_micros)
         for location in self.locations:
             if location in changed:
                 yield self._stands(location, engine.get(location))
@@ -93,7 +93,7 @@ class QueryTarget:
 
     def changed_since(self, engine: Engine, since_micros: int) -> Iterator[Effect]:
         self.shown = {location_of(document) for document in engine.run(self.query, since_micros)}
-        yield from self._run_again(engine, engine.history.changed_since(since_micros), None)
+        yield from self._run_again(engine, engine.history.changed_since(self.query.parent.database, since_micros), None)
 
     def committed(self, engine: Engine, changes: Sequence[Change], micros: int) -> Iterator[Effect]:
         touched = [change for change in changes if self.query.covers(change.location)]
@@ -135,6 +135,11 @@ class QueryTarget:
 
     def _projected(self, document: Proto) -> Proto:
         return document if self.query.projection is None else project(document, self.query.projection)
+
+
+def _changed_since(engine: Engine, locations: Sequence[Location], since_micros: int) -> set[Location]:
+    """All locations of a target are in one database."""
+    return engine.history.changed_since(locations[0].database, since_micros) if locations else set()
 
 
 Target = DocumentsTarget | QueryTarget

@@ -67,7 +67,8 @@ class Engine:
         self.index_rules = index_rules
         self._clock = clock
         self._last_micros = self.storage.last_commit_micros()
-        self.history = History(self.now_micros())
+        # A Firestore that has never been written is known from the beginning of time: it was empty.
+        self.history = History(self.now_micros() if self._last_micros else 0)
         self.inside_commit: list[Observer] = []
         """Called inside the commit: what they write is stored with it or not at all."""
         self.after_commit: list[Observer] = []
@@ -163,7 +164,11 @@ class Engine:
 
     def _matching_at(self, query: Query, at_micros: int) -> Iterator[Proto]:
         """As `_matching`, at an earlier time: what has changed since is replaced by what it was."""
-        changed = {location for location in self.history.changed_since(at_micros) if query.covers(location)}
+        changed = {
+            location
+            for location in self.history.changed_since(query.parent.database, at_micros)
+            if query.covers(location)
+        }
         if not changed:
             yield from self._matching(query, None)
             return
@@ -224,11 +229,13 @@ class Engine:
             for observer in self.inside_commit:
                 observer(changes, commit_micros)
         self._last_micros = commit_micros
-        for change in changes:
-            row = drafted.rows[change.location]
-            self.history.record(change.location, commit_micros, None if row is None else row.data)
-        self.history.forget(commit_micros)
         if changes:
+            states = ((change.location, drafted.rows[change.location]) for change in changes)
+            self.history.record(
+                changes[0].location.database,
+                commit_micros,
+                ((location, None if row is None else row.data) for location, row in states),
+            )
             for observer in self.after_commit:
                 observer(changes, commit_micros)
         usual = WriteResult(update_time=stamp)
@@ -246,33 +253,35 @@ class Engine:
     def clear(self, database: str) -> None:
         """Deletes every document of a database, and reports each as deleted."""
         prefix = keys.database_key(database)
-        changes = [
-            Change(location_of(document), document, None)
+        stored = [
+            data
             for (data,) in self.storage.database.rows(
                 "SELECT data FROM documents WHERE key>=? AND key<? ORDER BY key",
                 (prefix, prefix + keys.AFTER),
             )
-            for document in [Document.FromString(data)]
         ]
+        changes = [Change(location_of(document), document, None) for document in map(Document.FromString, stored)]
         self._last_micros = max(micros_at(self._clock()), self._last_micros + 1)
         with self.storage.database.atomic():
             self.storage.clear(prefix)
             self.storage.set_last_commit_micros(self._last_micros)
             for observer in self.inside_commit:
                 observer(changes, self._last_micros)
-        self.history.clear(self._last_micros)
         if changes:
+            states = zip((change.location for change in changes), stored, strict=True)
+            self.history.record(database, self._last_micros, states)
             for observer in self.after_commit:
                 observer(changes, self._last_micros)
 
-    def check_read_time(self, stamp: Proto) -> int:
+    def check_read_time(self, stamp: Proto, database: str) -> int:
         """A read time a client asks for, in microseconds."""
         if stamp.nanos % 1000:
             raise invalid_argument("timestamp cannot have more than microseconds precision")
         micros = micros_of(stamp)
-        if micros > self.now_micros():
+        now = self.now_micros()
+        if micros > now:
             raise invalid_argument("The requested 'read_time' cannot be in the future.")
-        self.history.check(micros)
+        self.history.check(database, micros, now)
         self._last_micros = max(self._last_micros, micros)  # what is committed from here on comes later
         return micros
 

@@ -4,78 +4,139 @@ Each change leaves the document's earlier state here, with the time from which i
 takes the first state left behind after T, or, if there is none, what is stored now. History is in memory and short, an
 hour as in production unless much is written: a time before its beginning is refused, never answered with something
 newer.
+
+Each database has a history of its own, so that a flood of writes in one does not shorten that of another. All of them
+together have a bound too: beyond it, the database that was changed the longest ago loses its history.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import deque
+from collections import OrderedDict, deque
+from collections.abc import Iterable
 
 from firestore_emulator.documents.names import Location
 from firestore_emulator.rpc.errors import failed_precondition
 
 KEEP_MICROS = 3_600_000_000
 KEEP_CHANGES = 20_000
+"""In one database."""
+KEEP_CHANGES_IN_ALL = 60_000
+"""Bounds the memory of an emulator with many projects, such as one for each test."""
 
 
 class History:
     def __init__(self, begins_micros: int) -> None:
+        """`begins_micros`: nothing is known of what was before; 0 for a Firestore that began empty."""
         self._begins = begins_micros
-        self._log: deque[tuple[int, Location]] = deque()
-        self._past: dict[Location, list[tuple[int, bytes | None]]] = {}
-        self._pinned: list[int] = []
+        self._databases: OrderedDict[str, _Past] = OrderedDict()
+        """The one that was changed the longest ago first."""
+        self._forgotten: OrderedDict[str, int] = OrderedDict()
+        """The last change of each database whose history was dropped."""
+        self._changes = 0
+        self._pinned: list[tuple[str, int]] = []
 
-    def record(self, location: Location, until_micros: int, state: bytes | None) -> None:
-        """`state` (None: there was no document) held until this commit."""
-        self._log.append((until_micros, location))
-        self._past.setdefault(location, []).append((until_micros, state))
+    def record(self, database: str, until_micros: int, states: Iterable[tuple[Location, bytes | None]]) -> None:
+        """The `states` (None: there was no document) held until this commit."""
+        past = self._databases.get(database)
+        if past is None:
+            past = self._databases[database] = _Past(self._forgotten.pop(database, 0))
+        else:
+            self._databases.move_to_end(database)
+        before = len(past.log)
+        for location, state in states:
+            past.record(location, until_micros, state)
+        past.forget(until_micros, self._oldest_needed(database, until_micros))
+        self._changes += len(past.log) - before
+        self._forget_databases(until_micros)
 
-    def forget(self, now_micros: int) -> None:
+    def _forget_databases(self, now_micros: int) -> None:
         """Drops what is too old or too much, except what an open snapshot needs."""
-        oldest_needed = min(self._pinned, default=now_micros)
-        while self._log and (len(self._log) > KEEP_CHANGES or self._log[0][0] < now_micros - KEEP_MICROS):
-            until, location = self._log[0]
-            if until > oldest_needed:
-                return
-            self._log.popleft()
-            states = self._past[location]
-            del states[0]
-            if not states:
-                del self._past[location]
-            self._begins = max(self._begins, until)
+        while self._databases:
+            database, past = next(iter(self._databases.items()))
+            is_old = past.last_change < now_micros - KEEP_MICROS
+            if not is_old and (self._changes <= KEEP_CHANGES_IN_ALL or len(self._databases) == 1):
+                break
+            if self._oldest_needed(database, now_micros) < past.last_change:
+                break
+            del self._databases[database]
+            self._changes -= len(past.log)
+            self._forgotten[database] = past.last_change
+        while self._forgotten:
+            database, last_change = next(iter(self._forgotten.items()))
+            if last_change >= now_micros - KEEP_MICROS:
+                break
+            # No database may be read at a time that is that long ago.
+            self._begins = max(self._begins, self._forgotten.pop(database))
 
-    def clear(self, now_micros: int) -> None:
-        self._log.clear()
-        self._past.clear()
-        self._begins = now_micros
+    def _oldest_needed(self, database: str, now_micros: int) -> int:
+        return min((micros for pinned, micros in self._pinned if pinned == database), default=now_micros)
 
-    def pin(self, at_micros: int) -> None:
-        self._pinned.append(at_micros)
+    def pin(self, database: str, at_micros: int) -> None:
+        self._pinned.append((database, at_micros))
 
-    def unpin(self, at_micros: int) -> None:
-        self._pinned.remove(at_micros)
+    def unpin(self, database: str, at_micros: int) -> None:
+        self._pinned.remove((database, at_micros))
 
-    def covers(self, at_micros: int) -> bool:
-        """Whether all that has changed since this time is known."""
-        return at_micros >= self._begins
+    def reaches(self, database: str, at_micros: int, now_micros: int) -> bool:
+        """Whether the database may be read at this time: all that has changed since is known, and it is not too old."""
+        past = self._databases.get(database)
+        begins = self._forgotten.get(database, 0) if past is None else past.begins
+        return at_micros >= max(begins, self._begins, now_micros - KEEP_MICROS)
 
-    def check(self, at_micros: int) -> None:
-        if not self.covers(at_micros):
+    def check(self, database: str, at_micros: int, now_micros: int) -> None:
+        if not self.reaches(database, at_micros, now_micros):
             raise failed_precondition("The requested 'read_time' is too old.")
 
     def state_at(self, location: Location, at_micros: int) -> tuple[bool, bytes | None]:
         """(True, the state then) if it has changed since; (False, None) if what is stored now held then too."""
-        states = self._past.get(location)
+        past = self._databases.get(location.database)
+        states = None if past is None else past.states.get(location)
         if not states:
             return False, None
         # A state recorded as "until U" held at every T < U.
         index = bisect_right(states, at_micros, key=lambda item: item[0])
         return (True, states[index][1]) if index < len(states) else (False, None)
 
-    def changed_since(self, at_micros: int) -> set[Location]:
-        changed = set()
-        for until, location in reversed(self._log):
+    def changed_since(self, database: str, at_micros: int) -> set[Location]:
+        past = self._databases.get(database)
+        changed: set[Location] = set()
+        for until, location in reversed(past.log if past is not None else ()):
             if until <= at_micros:
                 break
             changed.add(location)
         return changed
+
+    def __len__(self) -> int:
+        """The number of changes that are kept, of all databases."""
+        return self._changes
+
+
+class _Past:
+    """The history of one database."""
+
+    __slots__ = ("begins", "last_change", "log", "states")
+
+    def __init__(self, begins_micros: int) -> None:
+        self.begins = begins_micros
+        self.last_change = begins_micros
+        self.log: deque[tuple[int, Location]] = deque()
+        self.states: dict[Location, list[tuple[int, bytes | None]]] = {}
+
+    def record(self, location: Location, until_micros: int, state: bytes | None) -> None:
+        self.last_change = until_micros
+        self.log.append((until_micros, location))
+        self.states.setdefault(location, []).append((until_micros, state))
+
+    def forget(self, now_micros: int, oldest_needed_micros: int) -> None:
+        log = self.log
+        while log and (len(log) > KEEP_CHANGES or log[0][0] < now_micros - KEEP_MICROS):
+            until, location = log[0]
+            if until > oldest_needed_micros:
+                return
+            log.popleft()
+            states = self.states[location]
+            del states[0]
+            if not states:
+                del self.states[location]
+            self.begins = max(self.begins, until)

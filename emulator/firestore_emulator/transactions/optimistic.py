@@ -9,16 +9,13 @@ from collections.abc import Sequence, Set
 
 from firestore_emulator.documents.names import Location
 from firestore_emulator.queries.query import Query
-from firestore_emulator.rpc.errors import RpcError
 from firestore_emulator.storage.engine import Engine
 
 
-def still_holds(engine: Engine, at_micros: int, documents: Set[Location], queries: Sequence[Query]) -> bool:
-    try:
-        engine.history.check(at_micros)
-    except RpcError:
-        return False  # the whole database was cleared
-    for location in engine.history.changed_since(at_micros):
+def still_holds(
+    engine: Engine, database: str, at_micros: int, documents: Set[Location], queries: Sequence[Query]
+) -> bool:
+    for location in engine.history.changed_since(database, at_micros):
         if location in documents:
             return False
         asked = [query for query in queries if query.covers(location)]

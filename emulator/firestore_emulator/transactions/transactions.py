@@ -73,7 +73,7 @@ class Transactions:
         if options is not None and options.WhichOneof("mode") == "read_only":
             transaction.read_only = True
             transaction.snapshot_micros = (
-                self._engine.check_read_time(options.read_only.read_time)
+                self._engine.check_read_time(options.read_only.read_time, database)
                 if options.read_only.HasField("read_time")
                 else self._engine.moment()
             )
@@ -83,7 +83,7 @@ class Transactions:
             if concurrency_of(options, self._concurrency) is Concurrency.OPTIMISTIC:
                 transaction.snapshot_micros = self._engine.moment()
         if transaction.snapshot_micros is not None:
-            self._engine.history.pin(transaction.snapshot_micros)
+            self._engine.history.pin(database, transaction.snapshot_micros)
         self._open[transaction.id] = transaction
         self._ages[transaction.id] = transaction.age
         if len(self._ages) > 10_000:
@@ -119,7 +119,7 @@ class Transactions:
         transaction.ended = True
         self._open.pop(transaction.id, None)
         if transaction.snapshot_micros is not None:
-            self._engine.history.unpin(transaction.snapshot_micros)
+            self._engine.history.unpin(transaction.database, transaction.snapshot_micros)
         else:
             self._release(transaction)
         self._line.wake()
@@ -216,7 +216,7 @@ class Transactions:
 
     def _check_reads(self, party: Transaction) -> None:
         at = party.snapshot_micros
-        if at is not None and not still_holds(self._engine, at, party.documents, party.queries):
+        if at is not None and not still_holds(self._engine, party.database, at, party.documents, party.queries):
             raise aborted("Something that the transaction read has changed. Please retry.")
 
     def _in_the_way(self, party: Transaction, writes: Sequence[CheckedWrite]) -> set[Transaction]:

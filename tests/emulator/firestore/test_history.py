@@ -8,13 +8,25 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from firestore_emulator.documents.names import Location
 from firestore_emulator.documents.times import micros_of
 from firestore_emulator.rpc.errors import RpcError
 from firestore_emulator.storage import history
 from firestore_emulator.storage.engine import Engine
 from tests.conformance.wire import Proto, Timestamp, delete, query, set_
 from tests.emulator.firestore import chance
-from tests.emulator.firestore.support import SteppingClock, commit, drop, examples, name, parsed, paths, place, put
+from tests.emulator.firestore.support import (
+    DATABASE,
+    SteppingClock,
+    commit,
+    drop,
+    examples,
+    name,
+    parsed,
+    paths,
+    place,
+    put,
+)
 from tests.emulator.firestore.test_queries import asked_of
 
 
@@ -74,11 +86,10 @@ def test_a_time_that_is_no_longer_kept_is_refused_and_never_answered_with_someth
     put(engine, "c/1", {"n": 2})
     clock.step(microseconds=history.KEEP_MICROS)
     put(engine, "c/2", {})
-    assert engine.check_read_time(stamp_of(early)) == early, "kept: it is not yet older than what is kept"
     clock.step(seconds=2)
     put(engine, "c/2", {"n": 1})
     with pytest.raises(RpcError, match="too old") as refused:
-        engine.check_read_time(stamp_of(early))
+        engine.check_read_time(stamp_of(early), DATABASE)
     assert refused.value.code.name == "FAILED_PRECONDITION"
     engine.close()
 
@@ -89,7 +100,7 @@ def test_too_many_changes_shorten_what_is_kept_but_not_under_an_open_snapshot(mo
     engine = Engine(clock=clock)
     put(engine, "c/1", {"n": 0})
     pinned = engine.now_micros()
-    engine.history.pin(pinned)
+    engine.history.pin(DATABASE, pinned)
     for number in range(1, 10):
         clock.step(seconds=1)
         put(engine, "c/1", {"n": number})
@@ -99,19 +110,61 @@ def test_too_many_changes_shorten_what_is_kept_but_not_under_an_open_snapshot(mo
     found = engine.get(place("c/1"), pinned)
     assert found is not None
     assert found.fields["n"].integer_value == 0
-    engine.history.unpin(pinned)
+    engine.history.unpin(DATABASE, pinned)
     drop(engine, "c/1")
     with pytest.raises(RpcError, match="too old"):
-        engine.check_read_time(stamp_of(pinned))
-    assert len(engine.history._log) <= 3
+        engine.check_read_time(stamp_of(pinned), DATABASE)
+    assert len(engine.history) <= 3
     engine.close()
+
+
+def test_a_flood_of_changes_in_one_database_leaves_the_past_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "KEEP_CHANGES", 3)
+    kept = history.History(0)
+    here, there = place("c/a"), Location("projects/there/databases/(default)", ("c", "a"))
+    kept.record(here.database, 10, [(here, b"early")])
+    kept.record(there.database, 20, [(there, bytes([number])) for number in range(10)])
+    assert kept.reaches(here.database, 5, 20)
+    assert kept.state_at(here, 5) == (True, b"early")
+    assert not kept.reaches(there.database, 19, 20)
+    assert len(kept) == 4
+
+
+def test_of_many_databases_the_one_changed_longest_ago_loses_its_past(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "KEEP_CHANGES_IN_ALL", 3)
+    kept = history.History(0)
+    places = [Location(f"projects/{number}/databases/(default)", ("c", "a")) for number in range(4)]
+    first = places[0].database
+    kept.pin(first, 1)
+    for micros, location in enumerate(places, start=10):
+        kept.record(location.database, micros, [(location, b"")])
+    assert kept.reaches(first, 1, 13), "an open snapshot needs it"
+    kept.unpin(first, 1)
+    kept.record(places[3].database, 20, [(places[3], b"")])
+    assert [kept.reaches(location.database, 5, 20) for location in places] == [False, False, True, True]
+    assert all(kept.reaches(location.database, 19, 20) for location in places), "nothing has changed in them since"
+    assert len(kept) == 3
+
+
+def test_before_its_first_commit_a_firestore_was_empty_unless_it_was_restarted(tmp_path: Any) -> None:
+    clock = SteppingClock()
+    first = Engine(tmp_path / "db", clock)
+    before = first.now_micros() - 60 * 10**6
+    put(first, "c/1", {"n": 1})
+    assert first.check_read_time(stamp_of(before), DATABASE) == before
+    assert first.get(place("c/1"), before) is None
+    first.close()
+    second = Engine(tmp_path / "db", clock)
+    with pytest.raises(RpcError, match="too old"):
+        second.check_read_time(stamp_of(before), DATABASE)
+    second.close()
 
 
 def test_a_time_in_the_future_is_refused() -> None:
     clock = SteppingClock()
     engine = Engine(clock=clock)
     with pytest.raises(RpcError, match="future"):
-        engine.check_read_time(stamp_of(engine.now_micros() + 1))
+        engine.check_read_time(stamp_of(engine.now_micros() + 1), DATABASE)
     engine.close()
 
 

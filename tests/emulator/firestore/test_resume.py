@@ -11,7 +11,7 @@ from firestore_emulator.documents.names import Location
 from firestore_emulator.documents.protos import Proto, Target
 from firestore_emulator.listen.existence_filter import existence_filter
 from firestore_emulator.listen.resume import resumed_from, token_at
-from firestore_emulator.listen.targets import DocumentsTarget, Effect, QueryTarget, Shown
+from firestore_emulator.listen.targets import Deleted, DocumentsTarget, Effect, QueryTarget, Shown
 from firestore_emulator.queries.query import Query
 from firestore_emulator.storage import history
 from firestore_emulator.storage.engine import Engine
@@ -37,7 +37,7 @@ def test_what_changed_since_a_moment_turns_its_view_into_todays(rng: Random) -> 
         writes = chance.commit(rng)
         commit(engine, *(delete(name(path)) if data is None else set_(name(path), data) for path, data in writes))
     for micros, views, standing in past:
-        assert resumed_from(Target(resume_token=token_at(micros)), engine) == micros
+        assert resumed_from(Target(resume_token=token_at(micros)), DATABASE, engine) == micros
         for question, view in zip(questions, views, strict=True):
             target = QueryTarget(1, question)
             _fold(view, list(target.changed_since(engine, micros)))
@@ -83,19 +83,20 @@ def test_a_moment_that_history_has_let_go_is_not_taken_up(monkeypatch: pytest.Mo
     first = engine.moment()
     put(engine, "c/a", {"x": 1})
     put(engine, "c/a", {"x": 2})
-    assert resumed_from(Target(resume_token=token_at(first)), engine) == first
+    assert resumed_from(Target(resume_token=token_at(first)), DATABASE, engine) == first
     put(engine, "c/a", {"x": 3})
-    assert resumed_from(Target(resume_token=token_at(first)), engine) is None
+    assert resumed_from(Target(resume_token=token_at(first)), DATABASE, engine) is None
     engine.close()
 
 
-def test_a_moment_before_everything_was_cleared_is_not_taken_up() -> None:
+def test_a_moment_before_everything_was_cleared_is_taken_up_with_the_deletions() -> None:
     engine = Engine(clock=SteppingClock())
     put(engine, "c/a", {"x": 1})
     before = engine.moment()
     engine.clear(DATABASE)
-    assert resumed_from(Target(resume_token=token_at(before)), engine) is None
-    assert resumed_from(Target(resume_token=token_at(engine.moment())), engine) is not None
+    assert resumed_from(Target(resume_token=token_at(before)), DATABASE, engine) == before
+    documents = DocumentsTarget(1, (place("c/a"), place("c/none")))
+    assert list(documents.changed_since(engine, before)) == [Deleted(1, place("c/a"))]
     engine.close()
 
 
