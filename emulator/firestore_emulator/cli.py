@@ -33,6 +33,7 @@ def serve(
     indexes: Path | None,
     rules: Path | None,
     functions: str | None,
+    databases: Sequence[str],
     queues: Sequence[str],
     optimistic: bool,
     tasks_only: bool,
@@ -46,8 +47,12 @@ def serve(
     from firestore_emulator.rpc.errors import RpcError
     from firestore_emulator.rules.guard import RulesFileError
     from firestore_emulator.stack import CannotStart, EmulatorSettings
+    from firestore_emulator.storage.databases import ID_RULE, is_database_id
     from firestore_emulator.transactions.transaction import Concurrency
 
+    for database in databases:
+        if not is_database_id(database):
+            raise Refused(f"--database: {database!r} is no database id. It must have {ID_RULE}.")
     settings = EmulatorSettings(
         firestore_port=port,
         firestore_port_option=port_option,
@@ -56,6 +61,7 @@ def serve(
         indexes=indexes,
         rules=rules,
         functions=functions,
+        databases=databases,
         queues=queues,
         tasks_only=tasks_only,
         concurrency=Concurrency.OPTIMISTIC if optimistic else Concurrency.PESSIMISTIC,
@@ -124,6 +130,13 @@ def parser() -> argparse.ArgumentParser:
     add("--rules", type=Path, metavar="FILE", help="a firestore.rules to enforce, loaded again when it changes")
     add("--functions", type=_address, metavar="HOST:PORT", help="where Firestore events of registered triggers go")
     add(
+        "--database",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="a database that every project has besides (default); may be repeated",
+    )
+    add(
         "--queue",
         action="append",
         default=[],
@@ -147,6 +160,7 @@ def main(words: Sequence[str] | None = None) -> None:
             indexes=given.indexes,
             rules=given.rules,
             functions=given.functions,
+            databases=given.database,
             queues=given.queue,
             optimistic=given.optimistic,
             tasks_only=given.tasks_only,

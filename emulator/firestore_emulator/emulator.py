@@ -15,6 +15,7 @@ from firestore_emulator.outgoing import HttpSender, Sender
 from firestore_emulator.queries.indexes import IndexRules
 from firestore_emulator.rpc.service import Service
 from firestore_emulator.rules.guard import Guard
+from firestore_emulator.storage.databases import DEFAULT, Databases
 from firestore_emulator.storage.engine import Engine
 from firestore_emulator.transactions.commit_delay import CommitDelay
 from firestore_emulator.transactions.transaction import Concurrency
@@ -31,7 +32,8 @@ class FirestoreEmulator:
 
     `data` is a directory, or None for memory. `rules` is a firestore.rules file to enforce; None lets everybody do
     everything, until rules are loaded over HTTP. `indexes` is a firestore.indexes.json to hold queries to; None serves
-    every query, as Google's emulator does. `functions` is the HOST:PORT that events go to; None delivers none.
+    every query, as Google's emulator does. `databases` are the ids of those that every project has. `functions` is the
+    HOST:PORT that events go to; None delivers none.
     `concurrency` is for read-write transactions that do not ask for one themselves. `commit_delay` separates a commit's
     server timestamps from the moment at which it becomes visible, as production does; None: both are one moment.
     """
@@ -42,7 +44,7 @@ class FirestoreEmulator:
         clock: Clock = system_clock,
         indexes: Path | None = None,
         rules: Path | None = None,
-        databases: Sequence[str] = ("(default)",),
+        databases: Sequence[str] = (DEFAULT,),
         functions: str | None = None,
         send: Sender | None = None,
         concurrency: Concurrency = Concurrency.PESSIMISTIC,
@@ -52,7 +54,8 @@ class FirestoreEmulator:
         self.engine = Engine(None if data is None else data / DATABASE_FILE, clock, needed)
         self.guard = Guard(self.engine)
         self._rules = None if rules is None else self._load(rules)
-        service = FirestoreService(self.engine, databases, concurrency, commit_delay, self.guard)
+        self.databases = Databases(self.engine, databases)
+        service = FirestoreService(self.engine, self.databases, concurrency, commit_delay, self.guard)
         self.service: Service = service.table()
         self.triggers = Triggers(self.engine)
         self._channels = WebChannels(self.service)
@@ -75,7 +78,7 @@ class FirestoreEmulator:
         """The ASGI application to serve beside `service`."""
         from firestore_emulator.wire.http import http_app  # here, since a simulation has no use for a web framework
 
-        return http_app(self.engine, self.triggers, self.service, self._channels, self.guard)
+        return http_app(self.engine, self.triggers, self.service, self._channels, self.guard, self.databases)
 
     async def start(self) -> None:
         if self._rules is not None:

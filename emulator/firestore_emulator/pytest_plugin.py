@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +43,8 @@ class RunningEmulator:
     host: str
     """HOST:PORT, as in FIRESTORE_EMULATOR_HOST."""
     project: str
+    databases: tuple[str, ...] = ("(default)",)
+    """The ids of the databases that every project has."""
 
     def clear(self, project: str | None = None, database: str = "(default)") -> None:
         """Deletes every document of a project, by default its own."""
@@ -70,6 +72,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="",
     )
     parser.addini(
+        "firestore_emulator_databases",
+        "ids of databases that every project has besides (default)",
+        type="args",
+        default=[],
+    )
+    parser.addini(
         "firestore_emulator_project",
         f"what {PROJECT_VARIABLE} is while the emulator runs",
         type="string",
@@ -82,8 +90,9 @@ def firestore_emulator(pytestconfig: pytest.Config) -> Iterator[RunningEmulator]
     """A Firestore in memory, and an environment in which Google's client libraries find it."""
     project = str(pytestconfig.getini("firestore_emulator_project"))
     indexes, rules = _file(pytestconfig, "indexes"), _file(pytestconfig, "rules")
-    with serving(indexes, rules) as host, _environment({HOST_VARIABLE: host, PROJECT_VARIABLE: project}):
-        yield RunningEmulator(host=host, project=project)
+    databases = list(pytestconfig.getini("firestore_emulator_databases"))
+    with serving(indexes, rules, databases) as host, _environment({HOST_VARIABLE: host, PROJECT_VARIABLE: project}):
+        yield RunningEmulator(host=host, project=project, databases=("(default)", *databases))
 
 
 @pytest.fixture
@@ -92,7 +101,8 @@ def firestore_project(firestore_emulator: RunningEmulator) -> Iterator[str]:
     project = f"test-{secrets.token_hex(6)}"
     with _environment({PROJECT_VARIABLE: project}):
         yield project
-    firestore_emulator.clear(project)
+    for database in firestore_emulator.databases:
+        firestore_emulator.clear(project, database)
 
 
 @pytest.fixture
@@ -184,7 +194,7 @@ def _file(config: pytest.Config, what: str) -> Path | None:
 
 
 @contextmanager
-def serving(indexes: Path | None = None, rules: Path | None = None) -> Iterator[str]:
+def serving(indexes: Path | None = None, rules: Path | None = None, databases: Sequence[str] = ()) -> Iterator[str]:
     """The HOST:PORT of an emulator that runs for as long as the block does; the environment stays as it is."""
     # -P: what is in the directory that pytest runs in must not hide the emulator's own modules.
     command = [sys.executable, "-P", "-m", "firestore_emulator.pytest_server"]
@@ -192,6 +202,8 @@ def serving(indexes: Path | None = None, rules: Path | None = None) -> Iterator[
         command += ["--indexes", str(indexes)]
     if rules is not None:
         command += ["--rules", str(rules)]
+    for database in databases:
+        command += ["--database", database]
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             command,

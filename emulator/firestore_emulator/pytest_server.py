@@ -9,16 +9,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from firestore_emulator.emulator import FirestoreEmulator
 from firestore_emulator.queries.indexes import IndexFileError
 from firestore_emulator.rpc.server import Server
 from firestore_emulator.rules.guard import RulesFileError
+from firestore_emulator.storage.databases import DEFAULT, ID_RULE, is_database_id
 
 
-async def serve(indexes: Path | None, rules: Path | None) -> None:
-    emulator = FirestoreEmulator(indexes=indexes, rules=rules)
+async def serve(indexes: Path | None, rules: Path | None, databases: Sequence[str]) -> None:
+    emulator = FirestoreEmulator(indexes=indexes, rules=rules, databases=(DEFAULT, *databases))
     await emulator.start()
     server = await Server.start(emulator.service, http=emulator.http_app, port=0)
     print(server.address, flush=True)
@@ -34,9 +36,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="The Firestore emulator until standard input ends.")
     parser.add_argument("--indexes", type=Path, help="a firestore.indexes.json to hold queries to")
     parser.add_argument("--rules", type=Path, help="a firestore.rules to enforce")
+    parser.add_argument("--database", action="append", default=[], help="a database besides (default)")
     given = parser.parse_args()
+    for database in given.database:
+        if not is_database_id(database):
+            sys.exit(f"firestore_emulator_databases: {database!r} is no database id. It must have {ID_RULE}.")
     try:
-        asyncio.run(serve(given.indexes, given.rules))
+        asyncio.run(serve(given.indexes, given.rules, given.database))
     except (IndexFileError, RulesFileError) as error:
         sys.exit(str(error))
 

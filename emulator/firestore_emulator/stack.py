@@ -8,6 +8,7 @@ from pathlib import Path
 
 from firestore_emulator.emulator import FirestoreEmulator
 from firestore_emulator.rpc.server import PortTaken, Server
+from firestore_emulator.storage.databases import DEFAULT
 from firestore_emulator.tasks.emulator import TasksEmulator
 from firestore_emulator.transactions.transaction import Concurrency
 
@@ -32,6 +33,8 @@ class EmulatorSettings:
     """Security rules to enforce, loaded again when the file changes; None enforces none."""
     functions: str | None = None
     """HOST:PORT that Firestore events are delivered to."""
+    databases: Sequence[str] = ()
+    """Ids of databases that every project has besides `(default)`."""
     queues: Sequence[str] = ()
     tasks_only: bool = False
     """Where Firestore is somebody else's."""
@@ -88,6 +91,7 @@ def _firestore(settings: EmulatorSettings) -> FirestoreEmulator:
         settings.data,
         indexes=settings.indexes,
         rules=settings.rules,
+        databases=(DEFAULT, *settings.databases),
         functions=settings.functions,
         concurrency=settings.concurrency,
     )

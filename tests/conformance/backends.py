@@ -50,6 +50,8 @@ from tests.patience import PATIENCE_SECONDS
 SERVICE = "/google.firestore.v1.Firestore/"
 OWNER = (("authorization", "Bearer owner"),)
 """Past the security rules, as the server-side clients are."""
+NAMED = "named-database"
+"""A database that ours were started with. Google's emulator makes it at its first use."""
 CHANNEL_OPTIONS = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))
 
 
@@ -74,13 +76,13 @@ class Place:
 class Backend:
     """One test's database on one of the Firestores."""
 
-    def __init__(self, place: Place, project: str | None = None) -> None:
+    def __init__(self, place: Place, project: str | None = None, database_id: str = "(default)") -> None:
         self.place = place
         self.kind = place.kind
         self.channel = place.channel
         self.address = place.address
         self.project = project or f"p-{secrets.token_hex(6)}"
-        self.database = f"projects/{self.project}/databases/(default)"
+        self.database = f"projects/{self.project}/databases/{database_id}"
         self.root = f"{self.database}/documents"
 
     def __repr__(self) -> str:
@@ -257,7 +259,7 @@ def _serialize(message: Proto) -> bytes:
 
 @asynccontextmanager
 async def our_server() -> AsyncIterator[Place]:
-    emulator = FirestoreEmulator()
+    emulator = FirestoreEmulator(databases=("(default)", NAMED))
     await emulator.start()
     server = await Server.start(emulator.service, http=emulator.http_app, port=0)
     channel = aio.insecure_channel(server.address, options=CHANNEL_OPTIONS)
@@ -271,7 +273,7 @@ async def our_server() -> AsyncIterator[Place]:
 
 @asynccontextmanager
 async def our_engine() -> AsyncIterator[Place]:
-    emulator = FirestoreEmulator()
+    emulator = FirestoreEmulator(databases=("(default)", NAMED))
     await emulator.start()
     try:
         yield Place("inprocess", InProcessChannel([emulator.service]), None)

@@ -104,6 +104,26 @@ async def test_optimistic_transactions_hold_nobody_back(options: tuple[str, ...]
         assert (plain == "ABORTED", late == "ABORTED") == (held_back, not held_back)
 
 
+async def test_the_databases_named_exist_and_others_do_not_and_those_created_outlive_a_restart(tmp_path: Path) -> None:
+    options = ("--database", "first-one", "--database", "second-one", "--data", str(tmp_path / "data"))
+    for expected in ("NOT_FOUND", None):
+        async with emulator_process(*options) as emulator, aio.insecure_channel(emulator.firestore) as channel:
+            place = Place("grpc", channel, emulator.firestore)
+            for known in ("(default)", "first-one", "second-one"):
+                await Backend(place, "p", known).seed({"c/1": {}})
+            assert await outcome(Backend(place, "p", "third-one").seed({"c/1": {}})) == "NOT_FOUND"
+            assert await outcome(Backend(place, "p", "made-later").seed({"c/1": {}})) == expected
+            async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as client:
+                await client.post(f"http://{emulator.firestore}/emulator/v1/projects/p/databases?databaseId=made-later")
+            await Backend(place, "p", "made-later").seed({"c/1": {}})
+            await emulator.terminate()
+
+
+def test_a_database_id_that_production_refuses_is_an_error_in_words() -> None:
+    code, _, errors = said("emulator", "--database", "No", *FREE_PORTS)
+    assert (code, "--database: 'No' is no database id" in errors) == (1, True)
+
+
 async def test_queries_are_held_to_the_indexes_given(tmp_path: Path) -> None:
     file = tmp_path / "firestore.indexes.json"
     file.write_text('{"indexes": [], "fieldOverrides": []}')

@@ -160,6 +160,27 @@ def test_an_index_file_named_in_pytest_ini_is_enforced(tmp_path: Path) -> None:
     assert code == 0, said
 
 
+NAMED_DATABASES = """
+import pytest
+from google.api_core.exceptions import NotFound
+from google.cloud import firestore
+
+@pytest.mark.parametrize("word", ["first", "second"])
+def test_each_test_starts_with_empty_databases(firestore_project, word):
+    client = firestore.Client(database="archive")
+    client.document(f"words/{word}").set({})
+    assert [found.id for found in client.collection("words").stream()] == [word]
+    with pytest.raises(NotFound):
+        firestore.Client(database="misspelt").document("words/a").get(retry=None)
+"""
+
+
+def test_databases_named_in_pytest_ini_exist(tmp_path: Path) -> None:
+    root = project(tmp_path, "firestore_emulator_databases = archive drafts", test_words=NAMED_DATABASES)
+    code, said = run(root)
+    assert (code, "2 passed" in said) == (0, True), said
+
+
 def test_an_index_file_that_cannot_be_read_is_an_error_in_words(tmp_path: Path) -> None:
     root = project(tmp_path, "firestore_emulator_indexes = none.json", test_words=UNINDEXED)
     code, said = run(root)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import string
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from functools import partial
 from itertools import count
 
@@ -25,6 +25,7 @@ from firestore_emulator.listen.stream import listen
 from firestore_emulator.rpc.errors import RpcError, invalid_argument, not_found, unimplemented
 from firestore_emulator.rpc.service import BidiStream, Call, Method, ServerStream, Service, Unary, UnaryHandler
 from firestore_emulator.rules.guard import Guard
+from firestore_emulator.storage.databases import Databases
 from firestore_emulator.storage.engine import Engine
 from firestore_emulator.transactions.commit_delay import CommitDelay
 from firestore_emulator.transactions.transaction import Concurrency
@@ -40,7 +41,7 @@ class FirestoreService:
     def __init__(
         self,
         engine: Engine,
-        databases: Iterable[str] = ("(default)",),
+        databases: Databases | None = None,
         concurrency: Concurrency = Concurrency.PESSIMISTIC,
         commit_delay: CommitDelay | None = None,
         guard: Guard | None = None,
@@ -51,7 +52,7 @@ class FirestoreService:
         self._readings = Readings(engine, self._transactions)
         self._queries = Queries(engine, self._readings, self._parent, self._guard)
         self._listing = Listing(engine)
-        self._databases = frozenset(databases)
+        self._databases = databases or Databases(engine)
         self._write_streams = count()
 
     def table(self) -> Service:
@@ -265,7 +266,7 @@ class FirestoreService:
     def _database(self, name: str) -> str:
         database = parse_database(name)
         _, project_id, _, database_id = database.split("/")
-        if database_id not in self._databases:
+        if not self._databases.exists(project_id, database_id):
             raise not_found(f"The database {database_id} does not exist for project {project_id}.")
         return database
 

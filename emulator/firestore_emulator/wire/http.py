@@ -19,7 +19,9 @@ from firestore_emulator.events.triggers import BadTrigger, Triggers, parse_trigg
 from firestore_emulator.rpc.errors import RpcError, invalid_argument, not_found, unimplemented
 from firestore_emulator.rpc.service import BidiStream, Service, refusal_of
 from firestore_emulator.rules.guard import Guard
+from firestore_emulator.storage.databases import Databases
 from firestore_emulator.storage.engine import Engine
+from firestore_emulator.wire.databases_http import databases_routes
 from firestore_emulator.wire.rest import Rest, read_body
 from firestore_emulator.wire.rest_bulk import delete_below, delete_groups
 from firestore_emulator.wire.rest_messages import json_of, object_of, refused
@@ -44,7 +46,14 @@ LEFT_OUT = {
 """Paths that Google's emulator answers at and we do not, with the reason."""
 
 
-def http_app(engine: Engine, triggers: Triggers, service: Service, channels: WebChannels, guard: Guard) -> ASGIApp:
+def http_app(
+    engine: Engine,
+    triggers: Triggers,
+    service: Service,
+    channels: WebChannels,
+    guard: Guard,
+    databases: Databases,
+) -> ASGIApp:
     async def health(request: Request) -> Response:
         return PlainTextResponse("Ok\n")
 
@@ -88,6 +97,7 @@ def http_app(engine: Engine, triggers: Triggers, service: Service, channels: Web
             Route(admin + "/databases/{database}/documents/{path:path}", clear_below, methods=["DELETE"]),
             Route(admin + ":bulkDelete", bulk_delete, methods=["POST"]),
             Route(admin + "/eventarcTrigger", register, methods=["POST"]),
+            *databases_routes(engine, databases, admin),
             *rules_routes(guard, admin),
         ],
         exception_handlers={

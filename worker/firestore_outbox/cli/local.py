@@ -52,6 +52,10 @@ def emulator(
     functions: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Where Firestore events of registered triggers go.")
     ] = None,
+    database: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="A database that every project has besides (default). May be repeated."),
+    ] = None,
     queue: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Create this queue: projects/P/locations/L/queues/Q. May be repeated."),
@@ -75,6 +79,7 @@ def emulator(
             indexes=indexes,
             rules=rules,
             functions=functions,
+            databases=database or (),
             queues=queue or (),
             optimistic=optimistic,
             tasks_only=tasks_only,
