@@ -49,6 +49,7 @@ ROWS: Mapping[str, Tier] = {
     "emulator/firestore/test_serializable.py": Tier.SLOW,
     "emulator/tasks/test_durability.py": Tier.SLOW,
     "emulator/test_emulator_document.py::test_the_node_examples_work": Tier.SLOW,
+    "emulator/test_emulator_document.py::test_the_example_of_a_budget_works": Tier.SLOW,
     "emulator/test_emulator_document.py::test_the_pytest_example_works": Tier.SLOW,
     "emulator/test_official.py": Tier.SLOW,
     "emulator/test_pytest_plugin.py": Tier.SLOW,

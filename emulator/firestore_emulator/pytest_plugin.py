@@ -5,6 +5,7 @@
     firestore_client         Google's client on that project
     firestore_async_client   the same, asynchronous
     firestore_client_as      makes clients of users: `firestore_client_as("alice", role="clerk")`
+    firestore_budget         limits the billed operations of a test: `firestore_budget(reads=5, writes=1)`
 
 With `firestore_emulator_rules` in the ini file, security rules are enforced. Clients of users are held to them; the
 others pass them by, as server-side clients do. The report of a test that fails says what the rules refused, and why.
@@ -26,10 +27,13 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
+
+if TYPE_CHECKING:
+    from firestore_emulator.pytest_budget import Budgets
 
 HOST_VARIABLE = "FIRESTORE_EMULATOR_HOST"
 PROJECT_VARIABLE = "GOOGLE_CLOUD_PROJECT"
@@ -142,6 +146,24 @@ def firestore_client_as(firestore_project: str) -> Iterator[Callable[..., Any]]:
     yield client_as
     for client in clients:
         client.close()
+
+
+@pytest.fixture
+def firestore_budget(firestore_emulator: RunningEmulator, firestore_project: str) -> Budgets:
+    """Limits what the test may spend: `firestore_budget(reads=5, writes=1)`, or `with firestore_budget(reads=1):`."""
+    from firestore_emulator.pytest_budget import Budgets  # here, since a run without a budget has no use for it
+
+    return Budgets(firestore_emulator.host, firestore_project)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Budgets are checked as part of the test, so that it fails and not its teardown."""
+    result = yield
+    budgets = getattr(item, "funcargs", {}).get("firestore_budget")
+    if budgets is not None:
+        budgets.check()
+    return result
 
 
 def unsigned_token(claims: dict[str, Any]) -> str:

@@ -79,6 +79,13 @@ def test_the_pytest_example_works(host: str, tmp_path: Path) -> None:
     assert "1 passed" in said
 
 
+def test_the_example_of_a_budget_works(host: str, tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
+    (tmp_path / "test_words.py").write_text(block("python", "firestore_budget"))
+    said = said_by([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], host, tmp_path)
+    assert "1 passed" in said
+
+
 def test_the_curl_example_works(host: str, tmp_path: Path) -> None:
     if shutil.which("curl") is None:
         pytest.skip("no curl")

@@ -257,6 +257,43 @@ def test_rules_hold_users_and_a_failing_test_shows_why_they_refused(tmp_path: Pa
     assert "request.auth.token.role == 'clerk' is false, with request.auth.token.role = 'guest'" in said
 
 
+TESTS_OF_BUDGETS = """
+def test_within_its_budget(firestore_client, firestore_budget):
+    firestore_client.document("words/before").set({})
+    firestore_budget(reads=2, writes=1, deletes=0)
+    firestore_client.document("words/a").set({})
+    assert len(list(firestore_client.collection("words").stream())) == 2
+
+def test_beyond_its_budget(firestore_client, firestore_budget):
+    firestore_budget(reads=1)
+    for name in "abc":
+        firestore_client.document(f"words/{name}").get()
+    list(firestore_client.collection("others").stream())
+
+def test_a_block_beyond_its_budget(firestore_client, firestore_budget):
+    with firestore_budget(writes=0, reads=5):
+        firestore_client.document("words/a").set({})
+    print("behind the block")
+
+def test_another_error_comes_first(firestore_client, firestore_budget):
+    firestore_budget(writes=0)
+    firestore_client.document("words/a").set({})
+    raise AssertionError("a reason of its own")
+"""
+
+
+def test_a_test_that_spends_more_than_its_budget_fails_with_a_breakdown(tmp_path: Path) -> None:
+    root = project(tmp_path, test_budgets=TESTS_OF_BUDGETS)
+    code, said = run(root, "--tb=short")
+    assert (code, "3 failed, 1 passed" in said, "errors" in said) == (1, True, False), said
+    assert "more Firestore operations than budgeted: 4 reads, and 1 are allowed" in said
+    assert "       3       0       0       3  BatchGetDocuments words" in said
+    assert "       1       0       0       1  RunQuery others" in said
+    assert "1 writes, and 0 are allowed" in said
+    assert "a reason of its own" in said
+    assert "behind the block" not in said
+
+
 def test_rules_that_do_not_compile_fail_the_tests_with_their_line(tmp_path: Path) -> None:
     root = project(tmp_path, "firestore_emulator_rules = my.rules", test_rules=TESTS_OF_RULES)
     (root / "my.rules").write_text(RULES.replace("allow get:", "allow get"))

@@ -60,12 +60,17 @@ def _aggregation(item: Proto, alias: str) -> Aggregation:
     return Aggregation(alias, kind, path, None)
 
 
-def aggregate(engine: Engine, query: Query, aggregations: list[Aggregation], at_micros: int | None) -> dict[str, Proto]:
+def aggregate(
+    engine: Engine, query: Query, aggregations: list[Aggregation], at_micros: int | None
+) -> tuple[dict[str, Proto], int]:
+    """The values by alias, and the number of index entries that were counted."""
     fields = {item.path for item in aggregations if item.path is not None}
     if not fields:
-        return {item.alias: Value(integer_value=engine.count(query, item.up_to, at_micros)) for item in aggregations}
-    documents = engine.run(replace(query, projection=None), at_micros)
-    return {item.alias: _one(item, documents) for item in aggregations}
+        counts = {item.alias: engine.count(query, item.up_to, at_micros) for item in aggregations}
+        entries = max(counts.values()) + query.offset
+        return {alias: Value(integer_value=count) for alias, count in counts.items()}, entries
+    documents, skipped = engine.find(replace(query, projection=None), at_micros)
+    return {item.alias: _one(item, documents) for item in aggregations}, len(documents) + skipped
 
 
 def _one(item: Aggregation, documents: list[Proto]) -> Proto:

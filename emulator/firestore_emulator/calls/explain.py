@@ -8,19 +8,16 @@ one for this query alone: a query that nobody wants explained pays nothing.
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Iterator
 from typing import cast
 
 from firestore_emulator.documents.fields import NAME_PATH, format_field_path
 from firestore_emulator.documents.protos import ExplainMetrics, Proto
+from firestore_emulator.meters.billing import reads_of_aggregation, reads_of_query
 from firestore_emulator.queries import plan
 from firestore_emulator.queries.query import Query
 from firestore_emulator.storage.engine import Engine
 from firestore_emulator.storage.tables import Storage
-
-ENTRIES_PER_READ = 1_000
-"""An aggregation is billed by index entries, this many to a read."""
 
 
 def planned(query: Query) -> Proto:
@@ -54,11 +51,11 @@ class Explained:
         """Each document that was returned or skipped is a read, and a query is one at least."""
         skipped = min(self._query.offset, max(0, self._counted.documents - returned))
         billable = returned + skipped
-        return self._metrics(returned, max(1, billable), seconds, billable, 0)
+        return self._metrics(returned, reads_of_query(returned, skipped), seconds, billable, 0)
 
     def of_aggregation(self, seconds: float) -> Proto:
         entries = self._counted.entries
-        return self._metrics(1, max(1, math.ceil(entries / ENTRIES_PER_READ)), seconds, 0, entries)
+        return self._metrics(1, reads_of_aggregation(entries), seconds, 0, entries)
 
     def _metrics(
         self, returned: int, reads: int, seconds: float, billable_documents: int, billable_entries: int

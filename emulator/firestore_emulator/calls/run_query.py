@@ -12,6 +12,8 @@ from firestore_emulator.documents import protos
 from firestore_emulator.documents.names import Location
 from firestore_emulator.documents.protos import Proto
 from firestore_emulator.documents.times import set_stamp
+from firestore_emulator.meters.billing import reads_of_aggregation, reads_of_query
+from firestore_emulator.queries.query import Query
 from firestore_emulator.queries.structured_query import parse_query
 from firestore_emulator.rpc.service import Call
 from firestore_emulator.rules.guard import Guard
@@ -39,11 +41,14 @@ class Queries:
             yield protos.RunQueryResponse(transaction=reading.transaction.id)
         if is_planned_only:
             self._engine.check_indexes(query)
+            self._bill("RunQuery", query, 1)
             yield protos.RunQueryResponse(explain_metrics=planned(query))
             return
         explained = None if explain is None else Explained(self._engine, query)
         started = asyncio.get_running_loop().time()
-        documents = (self._engine if explained is None else explained.engine).run(query, reading.at_micros)
+        documents, skipped = (self._engine if explained is None else explained.engine).find(query, reading.at_micros)
+        if call.is_billed:
+            self._bill("RunQuery", query, reads_of_query(len(documents), skipped))
         read_micros = self._readings.micros(reading)
         await self._engine.settled()
         # An empty result is one answer too: it carries the read time.
@@ -73,19 +78,25 @@ class Queries:
             answer.transaction = reading.transaction.id
         if is_planned_only:
             self._engine.check_indexes(query)
+            self._bill("RunAggregationQuery", query, 1)
             answer.explain_metrics.CopyFrom(planned(query))
             yield answer
             return
         explained = None if explain is None else Explained(self._engine, query)
         engine = self._engine if explained is None else explained.engine
         started = asyncio.get_running_loop().time()
-        for alias, value in aggregate(engine, query, aggregations, reading.at_micros).items():
+        values, entries = aggregate(engine, query, aggregations, reading.at_micros)
+        self._bill("RunAggregationQuery", query, reads_of_aggregation(entries))
+        for alias, value in values.items():
             answer.result.aggregate_fields[alias].CopyFrom(value)
         set_stamp(answer.read_time, self._readings.micros(reading))
         await self._engine.settled()
         if explained is not None:
             answer.explain_metrics.CopyFrom(explained.of_aggregation(asyncio.get_running_loop().time() - started))
         yield answer
+
+    def _bill(self, call: str, query: Query, reads: int) -> None:
+        self._engine.billing.add(call, query.parent.database, query.collection_id, reads=reads)
 
     def _judge(self, call: Call, parent: Location, query: Proto, reading: Reading) -> None:
         """In the step that reads: after whatever the query had to wait for."""

@@ -22,6 +22,7 @@ from firestore_emulator.documents.protos import Proto
 from firestore_emulator.documents.times import set_stamp
 from firestore_emulator.documents.writes import CheckedWrite, check_repeated, check_write
 from firestore_emulator.listen.stream import listen
+from firestore_emulator.meters.billing import reads_of_query
 from firestore_emulator.rpc.errors import RpcError, invalid_argument, not_found, unimplemented
 from firestore_emulator.rpc.service import BidiStream, Call, Method, ServerStream, Service, Unary, UnaryHandler
 from firestore_emulator.rules.guard import Guard
@@ -47,6 +48,7 @@ class FirestoreService:
         guard: Guard | None = None,
     ) -> None:
         self._engine = engine
+        self._billing = engine.billing
         self._guard = guard or Guard(engine)
         self._transactions = Transactions(engine, concurrency, commit_delay)
         self._readings = Readings(engine, self._transactions)
@@ -87,6 +89,7 @@ class FirestoreService:
         if (enforcer := self._guard.enforcer(call, location.database)) is not None:
             enforcer.get([location], reading.at_micros, in_transaction=reading.transaction is not None)
         document = self._engine.get(location, reading.at_micros)
+        self._billing.read("GetDocument", [location])
         await self._engine.settled()
         if document is None:
             raise not_found(f"Document ({location.name}) not found.")
@@ -116,6 +119,7 @@ class FirestoreService:
             else:
                 answer.found.CopyFrom(_masked(document, mask))
             answers.append(answer)
+        self._billing.read("BatchGetDocuments", locations)
         await self._engine.settled()
         for answer in answers:
             yield answer
@@ -125,6 +129,7 @@ class FirestoreService:
         self._guard.require_admin(call, parent.database, "Partition queries")
         reading = self._readings.of(request, parent.database)
         answer = partition(self._engine, parent, request, reading.at_micros)
+        self._billing.add("PartitionQuery", parent.database, None, reads=1)
         await self._engine.settled()
         return answer
 
@@ -138,6 +143,8 @@ class FirestoreService:
             asked = guarded_query(request)
             enforcer.list(parent, asked, reading.at_micros, in_transaction=reading.transaction is not None)
         answer = self._listing.documents(parent, request, reading.at_micros)
+        reads = reads_of_query(len(answer.documents), skipped=0)
+        self._billing.add("ListDocuments", parent.database, request.collection_id, reads=reads)
         await self._engine.settled()
         return answer
 
@@ -146,6 +153,7 @@ class FirestoreService:
         self._guard.require_admin(call, parent.database, METADATA)
         reading = self._readings.of(request, parent.database)
         answer = self._listing.collection_ids(parent, request, reading.at_micros)
+        self._billing.add("ListCollectionIds", parent.database, None, reads=1)
         await self._engine.settled()
         return answer
 
@@ -155,6 +163,9 @@ class FirestoreService:
     # --- writes ------------------------------------------------------------------------------------------------------
 
     async def commit(self, request: Proto, call: Call) -> Proto:
+        return await self._commit(request, call, "Commit")
+
+    async def _commit(self, request: Proto, call: Call, billed_as: str) -> Proto:
         database = self._database(request.database)
         _check_size(request)
         # Found before the writes are checked: even a commit that is refused ends its transaction.
@@ -171,12 +182,14 @@ class FirestoreService:
         if committed is not None:
             answer.write_results.extend(committed.results)
             set_stamp(answer.commit_time, committed.commit_micros)
+            if call.is_billed:
+                self._billing.committed(billed_as, database, writes)
         await self._engine.settled()
         return answer
 
     def write(self, requests: AsyncIterator[Proto], call: Call) -> AsyncIterator[Proto]:
         stream_id = str(next(self._write_streams))
-        return write_stream(stream_id, requests, self._database, partial(self.commit, call=call))
+        return write_stream(stream_id, requests, self._database, partial(self._commit, call=call, billed_as="Write"))
 
     async def batch_write(self, request: Proto, call: Call) -> Proto:
         """Not atomic: each write stands alone. What is malformed refuses the whole call."""
@@ -187,6 +200,7 @@ class FirestoreService:
         if len({write.location for write in writes}) < len(writes):
             raise invalid_argument("the same document cannot be written more than once in a single request")
         answer = protos.BatchWriteResponse()
+        made: list[CheckedWrite] = []
         for write in writes:
             result, status = answer.write_results.add(), answer.status.add()
             try:
@@ -196,6 +210,8 @@ class FirestoreService:
             else:
                 assert committed is not None, "one write was given"
                 result.CopyFrom(committed.results[0])
+                made.append(write)
+        self._billing.committed("BatchWrite", database, made)
         await self._engine.settled()
         return answer
 
@@ -214,7 +230,7 @@ class FirestoreService:
         write = protos.Write(update=request.document)
         write.update.name = parent.child(request.collection_id, document_id).name
         write.current_document.exists = False
-        return await self._write_one(check_write(write, parent.database), request, call)
+        return await self._write_one("CreateDocument", check_write(write, parent.database), request, call)
 
     async def update_document(self, request: Proto, call: Call) -> Proto:
         location = self._document(request.document.name)
@@ -224,7 +240,7 @@ class FirestoreService:
             write.update_mask.CopyFrom(request.update_mask)
         if request.HasField("current_document"):
             write.current_document.CopyFrom(request.current_document)
-        return await self._write_one(check_write(write, location.database), request, call)
+        return await self._write_one("UpdateDocument", check_write(write, location.database), request, call)
 
     async def delete_document(self, request: Proto, call: Call) -> Proto:
         location = self._document(request.name)
@@ -233,12 +249,14 @@ class FirestoreService:
             write.current_document.CopyFrom(request.current_document)
         checked = check_write(write, location.database)
         await self._transactions.commit(None, [checked], self._check(call, location.database))
+        self._billing.committed("DeleteDocument", location.database, [checked])
         await self._engine.settled()
         return empty_pb2.Empty()
 
-    async def _write_one(self, write: CheckedWrite, request: Proto, call: Call) -> Proto:
+    async def _write_one(self, billed_as: str, write: CheckedWrite, request: Proto, call: Call) -> Proto:
         mask = _mask(request)
         await self._transactions.commit(None, [write], self._check(call, write.location.database))
+        self._billing.committed(billed_as, write.location.database, [write])
         document = self._engine.get(write.location)
         await self._engine.settled()
         assert document is not None, "it was written in this step"

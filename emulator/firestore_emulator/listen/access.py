@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from firestore_emulator.documents.names import Location, parse_parent
 from firestore_emulator.documents.protos import Proto
 from firestore_emulator.listen.targets import DocumentsTarget, Target
+from firestore_emulator.meters.billing import RULES
 from firestore_emulator.rpc.service import Call
 from firestore_emulator.rules.guard import Guard
 from firestore_emulator.storage.engine import Engine
@@ -26,6 +27,7 @@ class _Verdict:
     rests_on: Set[Location]
     again: Callable[[], None]
     """Judges once more, and raises if the target is refused now."""
+    read_by_rules: Set[Location] = frozenset()
 
 
 class Judge:
@@ -40,8 +42,11 @@ class Judge:
 
         def judge() -> None:
             enforcer = self._guard.enforcer(self._call, database)
-            rests_on = set() if enforcer is None else self._ask(enforcer, target, asked)
-            self._verdicts[target.id] = _Verdict(rests_on, judge)
+            if enforcer is None:
+                self._verdicts[target.id] = _Verdict(frozenset(), judge)
+                return
+            rests_on = self._ask(enforcer, target, asked)
+            self._verdicts[target.id] = _Verdict(rests_on, judge, frozenset(enforcer.dependencies))
 
         judge()
 
@@ -57,6 +62,12 @@ class Judge:
         verdict = self._verdicts.get(number)
         if verdict is not None and (not changed or verdict.rests_on & changed):
             verdict.again()
+
+    def bill_again(self, number: int) -> None:
+        """Bills what the rules of a target read: production evaluates them with each change of its result."""
+        verdict = self._verdicts.get(number)
+        if verdict is not None and verdict.read_by_rules:
+            self._engine.billing.read(RULES, verdict.read_by_rules)
 
     def forget(self, number: int) -> None:
         self._verdicts.pop(number, None)

@@ -27,7 +27,8 @@ from firestore_emulator.listen.messages import (
     target_change,
 )
 from firestore_emulator.listen.resume import resumed_from
-from firestore_emulator.listen.targets import Target, parse_target
+from firestore_emulator.listen.targets import Effect, Target, parse_target, reads_of_changes
+from firestore_emulator.meters.billing import reads_of_query
 from firestore_emulator.rpc.errors import RpcError, invalid_argument
 from firestore_emulator.rpc.service import Call
 from firestore_emulator.rules.guard import Guard
@@ -109,9 +110,13 @@ class _Watched:
                 self._judge.after(number, changed)
             except RpcError as error:
                 yield from self._remove(number, error)
-        effects = [
-            effect for target in self._targets.values() for effect in target.committed(self._engine, changes, micros)
-        ]
+        effects: list[Effect] = []
+        for target in self._targets.values():
+            changed_in = list(target.committed(self._engine, changes, micros))
+            if changed_in:
+                self._bill(target, reads_of_changes(changed_in))
+                self._judge.bill_again(target.id)
+                effects += changed_in
         yield from document_messages(effects, micros)
         if effects:
             yield target_change(NO_CHANGE, [], micros)
@@ -164,12 +169,20 @@ class _Watched:
         now = self._engine.moment()
         since = resumed_from(asked, database, self._engine)
         if since is not None:
-            yield from document_messages(target.changed_since(self._engine, since), now)
+            effects = list(target.changed_since(self._engine, since))
+            self._bill(target, reads_of_changes(effects))
+            yield from document_messages(effects, now)
             wants_names = asked.expected_count.value > 0
             yield existence_filter(target.id, target.matching(self._engine), with_names=wants_names)
         else:
             if asked.WhichOneof("resume_type") is not None:
                 yield target_change(RESET, [target.id])
-            yield from document_messages(target.initial(self._engine), now)
+            effects = list(target.initial(self._engine))
+            self._bill(target, reads_of_query(len(effects), skipped=0) if target.is_query else len(effects))
+            yield from document_messages(effects, now)
         yield target_change(CURRENT, [target.id], now)
         yield target_change(NO_CHANGE, [], now)
+
+    def _bill(self, target: Target, reads: int) -> None:
+        if reads:
+            self._engine.billing.add("Listen", target.database, target.collection_id, reads=reads)

@@ -53,6 +53,17 @@ Effect = Shown | Left | Deleted
 class DocumentsTarget:
     id: int
     locations: tuple[Location, ...]
+    is_query = False
+
+    @property
+    def database(self) -> str:
+        return self.locations[0].database
+
+    @property
+    def collection_id(self) -> str | None:
+        """None: its documents are in several."""
+        ids = {location.collection_id for location in self.locations}
+        return ids.pop() if len(ids) == 1 else None
 
     def initial(self, engine: Engine) -> Iterator[Effect]:
         for location in self.locations:
@@ -84,6 +95,15 @@ class QueryTarget:
     query: Query
     shown: set[Location] = field(default_factory=set)
     """What the client has."""
+    is_query = True
+
+    @property
+    def database(self) -> str:
+        return self.query.parent.database
+
+    @property
+    def collection_id(self) -> str | None:
+        return self.query.collection_id
 
     def initial(self, engine: Engine) -> Iterator[Effect]:
         for document in engine.run(self.query):
@@ -140,6 +160,11 @@ class QueryTarget:
 def _changed_since(engine: Engine, locations: Sequence[Location], since_micros: int) -> set[Location]:
     """All locations of a target are in one database."""
     return engine.history.changed_since(locations[0].database, since_micros) if locations else set()
+
+
+def reads_of_changes(effects: Sequence[Effect]) -> int:
+    """What changes of a result are billed as: a document that is deleted, or pushed out by others, is no read."""
+    return sum(isinstance(one, Shown) or (isinstance(one, Left) and one.document is not None) for one in effects)
 
 
 Target = DocumentsTarget | QueryTarget

@@ -66,7 +66,9 @@ class IndexRules:
         composites: tuple[CompositeIndex, ...],
         overrides: Mapping[tuple[str, FieldPath], frozenset[tuple[str, bool]]],
     ) -> None:
-        self._composites = composites
+        self._composites: dict[str, tuple[CompositeIndex, ...]] = {}
+        for index in composites:
+            self._composites[index.collection_id] = (*self.composites_of(index.collection_id), index)
         self._overrides = overrides
         self._known: set[tuple[str, bool, Needs]] = set()
         """What was found to be served, so that a query that comes often is looked at once."""
@@ -112,6 +114,17 @@ class IndexRules:
             if len(self._known) < MOST_KNOWN:
                 self._known.add(known)
 
+    def singles(self, collection_id: str, path: FieldPath) -> frozenset[tuple[str, bool]]:
+        """The indexes of one field that are kept, each with whether it spans a collection group."""
+        for length in range(len(path), 0, -1):
+            override = self._overrides.get((collection_id, path[:length]))
+            if override is not None:
+                return override
+        return self._overrides.get((collection_id, ("*",)), _DEFAULT_SINGLES)
+
+    def composites_of(self, collection_id: str) -> tuple[CompositeIndex, ...]:
+        return self._composites.get(collection_id, ())
+
     def _served(self, query: Query, needs: Needs) -> bool:
         filters = set(needs.equal) | ({needs.contains} if needs.contains else set())
         ordered_fields = needs.ordered[:-1]
@@ -137,8 +150,9 @@ class IndexRules:
 
     def _usable_prefixes(self, query: Query, needs: Needs) -> Iterator[set[FieldPath]]:
         """The filter fields of each composite index that could take part in serving the query."""
-        for index in self._composites:
-            if index.collection_id != query.collection_id or index.group_scope != query.descendants:
+        assert query.collection_id is not None
+        for index in self.composites_of(query.collection_id):
+            if index.group_scope != query.descendants:
                 continue
             front, back = index.parts[: -len(needs.ordered)], index.parts[-len(needs.ordered) :]
             # With nothing to order by, the direction in which the index has the names is all the same.
@@ -155,13 +169,8 @@ class IndexRules:
         return (kind, query.descendants) in self._singles(query, path)
 
     def _singles(self, query: Query, path: FieldPath) -> frozenset[tuple[str, bool]]:
-        """The indexes of one field that are kept, each with whether it spans a collection group."""
         assert query.collection_id is not None
-        for length in range(len(path), 0, -1):
-            override = self._overrides.get((query.collection_id, path[:length]))
-            if override is not None:
-                return override
-        return self._overrides.get((query.collection_id, ("*",)), _DEFAULT_SINGLES)
+        return self.singles(query.collection_id, path)
 
     def _refusal(self, query: Query, needs: Needs) -> RpcError:
         parts: list[IndexPart] = [(path, ASCENDING) for path in sorted(needs.equal)]

@@ -25,6 +25,8 @@ class Call:
     """What a handler may know of the call besides its request."""
 
     metadata: Mapping[str, str]
+    is_billed: bool = True
+    """False for what the emulator does on behalf of its own admin calls."""
 
 
 UnaryHandler = Callable[[Message, Call], Awaitable[Message]]

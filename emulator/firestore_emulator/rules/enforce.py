@@ -16,6 +16,7 @@ from firestore_emulator.documents.fields import NAME_PATH, format_field_path, pa
 from firestore_emulator.documents.names import Location
 from firestore_emulator.documents.protos import Proto
 from firestore_emulator.documents.writes import CheckedWrite, DraftState, apply_write
+from firestore_emulator.meters.billing import RULES
 from firestore_emulator.rpc.errors import RpcError
 from firestore_emulator.rules.coverage import Coverage
 from firestore_emulator.rules.decide import Allowed, Denied, Question, decide_with
@@ -75,7 +76,9 @@ class _State:
 
     def document(self, segments: tuple[str, ...], *, after: bool) -> dict[str, Value] | None:
         location = Location(self._database, segments)
-        self.read.add(location)
+        if location not in self.read:
+            self.read.add(location)
+            self._engine.billing.read(RULES, [location])
         return self.at(location, after=after)
 
     def at(self, location: Location, *, after: bool) -> dict[str, Value] | None:

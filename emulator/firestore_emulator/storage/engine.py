@@ -22,6 +22,8 @@ from firestore_emulator.documents.protos import Document, Proto, WriteResult
 from firestore_emulator.documents.times import Clock, micros_at, micros_of, stamp_of, system_clock
 from firestore_emulator.documents.values import check_document_size
 from firestore_emulator.documents.writes import CheckedWrite, DraftState, apply_write
+from firestore_emulator.meters.billing import BillingMeter
+from firestore_emulator.meters.hot_spots import HotSpotMeter
 from firestore_emulator.queries import plan
 from firestore_emulator.queries.indexes import IndexRules
 from firestore_emulator.queries.query import Query, satisfies
@@ -69,10 +71,12 @@ class Engine:
         self._last_micros = self.storage.last_commit_micros()
         # A Firestore that has never been written is known from the beginning of time: it was empty.
         self.history = History(self.now_micros() if self._last_micros else 0)
+        self.billing = BillingMeter()
         self.inside_commit: list[Observer] = []
         """Called inside the commit: what they write is stored with it or not at all."""
         self.after_commit: list[Observer] = []
         """Called when the commit is decided for good."""
+        self.hot_spots = HotSpotMeter(self.after_commit, index_rules)
 
     def now_micros(self) -> int:
         """A time at which everything committed so far is visible."""
@@ -101,9 +105,13 @@ class Engine:
 
     def run(self, query: Query, at_micros: int | None = None) -> list[Proto]:
         """The result in order, with limit and offset applied; projection too."""
+        return self.find(query, at_micros)[0]
+
+    def find(self, query: Query, at_micros: int | None = None) -> tuple[list[Proto], int]:
+        """As `run`, with the number of documents that the offset skipped."""
         self.check_indexes(query)
         if query.limit == 0:
-            return []
+            return [], 0
         stop = None if query.limit is None else query.offset + query.limit
         found: list[Proto] = []
         documents = self._matching(query, stop) if at_micros is None else self._matching_at(query, at_micros)
@@ -111,10 +119,11 @@ class Engine:
             found.append(document)
             if len(found) == stop:
                 break
-        found = found[query.offset :]
-        if query.projection is None:
-            return found
-        return [project(document, query.projection) for document in found]
+        skipped = min(query.offset, len(found))
+        found = found[skipped:]
+        if query.projection is not None:
+            found = [project(document, query.projection) for document in found]
+        return found, skipped
 
     def count(self, query: Query, up_to: int | None, at_micros: int | None = None) -> int:
         """How many documents `run` would return, at most `up_to`; without reading them where the index decides."""

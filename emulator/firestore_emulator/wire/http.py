@@ -22,6 +22,7 @@ from firestore_emulator.rules.guard import Guard
 from firestore_emulator.storage.databases import Databases
 from firestore_emulator.storage.engine import Engine
 from firestore_emulator.wire.databases_http import databases_routes
+from firestore_emulator.wire.meters_http import meters_routes
 from firestore_emulator.wire.rest import Rest, read_body
 from firestore_emulator.wire.rest_bulk import delete_below, delete_groups
 from firestore_emulator.wire.rest_messages import json_of, object_of, refused
@@ -98,6 +99,7 @@ def http_app(
             Route(admin + ":bulkDelete", bulk_delete, methods=["POST"]),
             Route(admin + "/eventarcTrigger", register, methods=["POST"]),
             *databases_routes(engine, databases, admin),
+            *meters_routes(engine, admin),
             *rules_routes(guard, admin),
         ],
         exception_handlers={
