@@ -74,7 +74,7 @@ def test_the_node_examples_work(host: str, library: str) -> None:
 
 def test_the_pytest_example_works(host: str, tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
-    (tmp_path / "test_words.py").write_text(block("python", "firestore_client"))
+    (tmp_path / "test_words.py").write_text(block("python", "test_a_word_is_kept"))
     said = said_by([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], host, tmp_path)
     assert "1 passed" in said
 

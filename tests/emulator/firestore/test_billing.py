@@ -10,13 +10,14 @@ import pytest
 import pytest_asyncio
 
 from firestore_emulator.pytest_plugin import unsigned_token
-from tests.conformance.backends import Backend, Place, outcome
-from tests.conformance.listener import listening
-from tests.conformance.wire import REQUESTS, DocumentMask, Proto, delete, query, set_, where
+from tests.conformance.backends import SERVICE, Backend, Conversation, Place, outcome
+from tests.conformance.listener import Listener, listening
+from tests.conformance.wire import CONVERSATIONS, REQUESTS, DocumentMask, Proto, delete, query, set_, where
 from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+TOKEN = unsigned_token({"sub": "ann", "user_id": "ann"})
 Spent = tuple[int, int, int]
 """Reads, writes, deletes."""
 
@@ -44,10 +45,15 @@ class Metered:
         body = {"rules": {"files": [{"name": "rules", "content": text}]}}
         assert (await self._http.put(f"{self.admin}:securityRules", json=body)).status_code == 200
 
+    def conversation(self, method: str) -> Conversation:
+        """A stream of a user."""
+        answer = CONVERSATIONS[method].FromString
+        stream = self.backend.channel.stream_stream(SERVICE + method, lambda one: one.SerializeToString(), answer)
+        return Conversation(stream(metadata=(("authorization", f"Bearer {TOKEN}"),)))
+
     async def as_user(self, verb: str, path: str, body: Any = None) -> int:
         url = f"http://{self.backend.address}/v1/{self.backend.root}{path}"
-        token = unsigned_token({"sub": "ann", "user_id": "ann"})
-        answer = await self._http.request(verb, url, json=body, headers={"authorization": f"Bearer {token}"})
+        answer = await self._http.request(verb, url, json=body, headers={"authorization": f"Bearer {TOKEN}"})
         return answer.status_code
 
     async def clear_below(self, path: str) -> None:
@@ -220,6 +226,21 @@ async def test_what_rules_read_is_billed_once_a_request_even_if_they_refuse(mete
     assert await metered.lines() == {"ListDocuments c": (2, 0, 0), **rules}
     assert await metered.as_user("GET", "/shut/a") == 403
     assert await metered.lines() == {"security rules members": (1, 0, 0)}
+
+
+async def test_the_rules_of_a_listener_are_billed_again_with_each_change_of_its_result(metered: Metered) -> None:
+    backend = metered.backend
+    await backend.seed({"members/ann": {"level": 1}, "teams/one": {}, "c/a": {}})
+    await metered.load_rules(RULES)
+    await metered.lines()
+    rules = {"security rules members": (1, 0, 0), "security rules teams": (1, 0, 0)}
+    listener = Listener(backend, metered.conversation("Listen"))
+    await listener.query(query("c"))
+    await listener.shows("c/a")
+    assert await metered.lines() == {"Listen c": (1, 0, 0), **rules}
+    await backend.commit(set_(backend.name("c/b"), {}))
+    await listener.shows("c/a", "c/b")
+    assert await metered.lines() == {"Commit c": (0, 1, 0), "Listen c": (1, 0, 0), **rules}
 
 
 async def test_each_project_has_a_bill_and_each_call_can_be_looked_at(metered: Metered, grpc_place: Place) -> None:
