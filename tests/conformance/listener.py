@@ -54,9 +54,9 @@ class Listener:
 
     # --- asking
 
-    async def query(self, structured_query: Proto, target: int = 2, **options: Any) -> None:
+    async def query(self, structured_query: Proto, target: int = 2, parent: str = "", **options: Any) -> None:
         request = self._request(target, **options)
-        request.add_target.query.parent = self._backend.root
+        request.add_target.query.parent = self._backend.name(parent) if parent else self._backend.root
         request.add_target.query.structured_query.CopyFrom(structured_query)
         await self._conversation.send(request)
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.backends import Backend, outcome
+from tests.conformance.listener import CURRENT, REMOVE, listening
 from tests.conformance.wire import (
     REQUESTS,
     Proto,
@@ -22,6 +23,8 @@ from tests.conformance.wire import (
     shown,
     stamp,
 )
+
+INVALID_ARGUMENT = 3
 
 
 async def answers(backend: Backend, work: Any, *, ours: str, googles: str) -> None:
@@ -178,3 +181,44 @@ async def test_what_is_not_supported_says_so_by_name(backend: Backend) -> None:
     nearest.find_nearest.limit.value = 1
     ours = await outcome(backend.run(nearest)) if not backend.is_official else "UNIMPLEMENTED"
     assert ours == "UNIMPLEMENTED"
+
+
+async def test_a_batch_get_answers_by_name_and_the_missing_last(backend: Backend) -> None:
+    """Google's emulator promises no order, so it can only say what is found."""
+    await backend.seed({"c/b": {}, "c/a": {}, "b/z": {}})
+    names = [backend.name(path) for path in ("c/none", "c/b", "a/none", "c/a", "b/z", "c/b")]
+    request = REQUESTS["BatchGetDocuments"](database=backend.database, documents=names)
+    answers = await backend.call("BatchGetDocuments", request)
+    paths = [backend.path(answer.found.name or answer.missing) for answer in answers]
+    expected = ["b/z", "c/a", "c/b", "a/none", "c/none"]
+    assert (sorted(paths) if backend.is_official else paths) == (sorted(expected) if backend.is_official else expected)
+
+
+@pytest.mark.parametrize(
+    ("asked", "parent"),
+    [
+        (query(""), ""),
+        (query("", group=True), "c/a"),
+        (query("c", group=True), "c/a"),
+        (query("c", group=True), ""),
+        (query("c"), "c/a"),
+    ],
+)
+async def test_what_spans_collections_below_a_document_or_all_collections_is_not_watched(
+    backend: Backend, asked: Proto, parent: str
+) -> None:
+    """Google's emulator watches all of them."""
+    selector = asked.from_[0]
+    is_plain = bool(selector.collection_id) and not (parent and selector.all_descendants)
+    can_be_watched = backend.is_official or is_plain
+    await backend.paths(asked, parent=parent)
+    async with listening(backend) as listener:
+        await listener.query(asked, parent=parent)
+        message = await listener.message()
+        while message.target_change.target_change_type not in (REMOVE, CURRENT):
+            message = await listener.message()
+    if can_be_watched:
+        assert message.target_change.target_change_type == CURRENT
+    else:
+        assert message.target_change.cause.code == INVALID_ARGUMENT
+        assert "not supported by real-time queries" in message.target_change.cause.message

@@ -17,6 +17,7 @@ from firestore_emulator.calls.run_query import Queries
 from firestore_emulator.calls.write_stream import write_stream
 from firestore_emulator.documents import protos
 from firestore_emulator.documents.fields import FieldPath, parse_field_path, project
+from firestore_emulator.documents.keys import name_key
 from firestore_emulator.documents.names import Location, check_id, parse_database, parse_document, parse_parent
 from firestore_emulator.documents.protos import Proto
 from firestore_emulator.documents.times import set_stamp
@@ -108,20 +109,21 @@ class FirestoreService:
             enforcer.get(locations, reading.at_micros, in_transaction=reading.transaction is not None)
         if reading.began and reading.transaction is not None:
             yield protos.BatchGetDocumentsResponse(transaction=reading.transaction.id)
-        answers = []
+        found, missing = [], []
         read_micros = self._readings.micros(reading)
-        for location in locations:
+        for location in sorted(locations, key=name_key):
             answer = protos.BatchGetDocumentsResponse()
             set_stamp(answer.read_time, read_micros)
             document = self._engine.get(location, reading.at_micros)
             if document is None:
                 answer.missing = location.name
+                missing.append(answer)
             else:
                 answer.found.CopyFrom(_masked(document, mask))
-            answers.append(answer)
+                found.append(answer)
         self._billing.read("BatchGetDocuments", locations)
         await self._engine.settled()
-        for answer in answers:
+        for answer in (*found, *missing):  # by name, the missing ones last, as production answers
             yield answer
 
     async def partition_query(self, request: Proto, call: Call) -> Proto:

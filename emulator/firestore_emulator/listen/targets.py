@@ -180,8 +180,20 @@ def parse_target(number: int, target: Proto, database: str) -> Target:
         case "query":
             parent = parse_parent(target.query.parent)
             _check_database(parent, database)
-            return QueryTarget(number, parse_query(parent, target.query.structured_query))
+            query = parse_query(parent, target.query.structured_query)
+            _check_can_be_watched(query)
+            return QueryTarget(number, query)
     raise invalid_argument("A target must be documents or a query.")
+
+
+def _check_can_be_watched(query: Query) -> None:
+    """Production answers these queries, and refuses to listen to them."""
+    if query.collection_id is None:
+        raise invalid_argument("All-collection queries are not supported by real-time queries.")
+    if query.descendants and query.parent.segments:
+        raise invalid_argument(
+            "'all_descendants' in CollectionSelector with document parent is not supported by real-time queries."
+        )
 
 
 def _check_database(location: Location, database: str) -> None:

@@ -35,6 +35,8 @@ IndexPart = tuple[FieldPath, str]
 MOST_KNOWN = 1_000
 """An app has tens of queries; a test of random ones must not fill the memory."""
 
+_SHORT_KINDS = {ASCENDING: "ASC", DESCENDING: "DESC", CONTAINS: "CONTAINS"}
+"""As production's refusals name them."""
 _DEFAULT_SINGLES = frozenset({(ASCENDING, False), (DESCENDING, False), (CONTAINS, False)})
 
 
@@ -188,9 +190,10 @@ class IndexRules:
                 "fieldPath": format_field_path(path),
                 "indexes": [{**_kind_of(one), "queryScope": _scope_name(group)} for one, group in kept],
             }
+            scope = _scope_name(query.descendants)
             return failed_precondition(
-                "The query requires an index on a single field that is not kept. "
-                f"Add to fieldOverrides in firestore.indexes.json: {json.dumps(override)}"
+                f"The query requires a {scope}_{_SHORT_KINDS[kind]} index for collection {query.collection_id} "
+                f"and field {format_field_path(path)}. Add to fieldOverrides in firestore.indexes.json: {json.dumps(override)}"
             )
         wanted = {
             "collectionGroup": query.collection_id,

@@ -88,7 +88,10 @@ def _orders(query: Proto, alternatives: tuple[Conjunction, ...]) -> tuple[tuple[
     unequal = {p.path for p in predicates if p.op in INEQUALITIES} - {NAME_PATH}
     on_name = {p.op for p in predicates if p.path == NAME_PATH}
     if unequal and Op.EQUAL in on_name and not on_name & INEQUALITIES:
-        raise invalid_argument("A query that names its documents cannot also have an inequality on another field.")
+        raise invalid_argument(
+            "Equality on key is not allowed if there are other inequality fields and key does not appear in "
+            "inequalities."
+        )
     for path in sorted(unequal - seen, key=format_field_path):
         orders.append(Order(path, descending))
     paths = [order.path for order in orders]
@@ -113,7 +116,7 @@ def _with_aggregated(
     if names_filtered or NAME_PATH in {order.path for order in orders[:explicit]}:
         fields = ", ".join(format_field_path(path) for path in missing)
         raise invalid_argument(
-            f"This query requires an index that has fields [{fields}] after __name__ and Firestore does not "
+            f"This query requires an index with fields [{fields}] after __name__ and Firestore does not "
             "currently support such an index. Please try the query again with additional ordering on those fields."
         )
     *front, name = orders
@@ -129,12 +132,14 @@ def _check_scope(
     aggregated: frozenset[FieldPath],
 ) -> None:
     """What spans collections of several ids, or hangs below a document, can only be read by name."""
-    paths = [order.path for order in orders] + [p.path for alternative in alternatives for p in alternative]
-    by_name_alone = all(path == NAME_PATH for path in paths)
+    filtered = [p.path for alternative in alternatives for p in alternative if p.path != NAME_PATH]
+    by_name_alone = not filtered and all(order.path == NAME_PATH for order in orders)
     if descendants and parent.segments and (aggregated or not by_name_alone):
         raise invalid_argument("collection group queries are only allowed at the root parent")
-    if collection_id is None and not (by_name_alone and not orders[0].descending):
-        raise invalid_argument("kind is required for all filters and orders except __key__ ascending")
+    if collection_id is None and filtered:
+        raise invalid_argument(f"kind is required for filter: {format_field_path(filtered[0])}")
+    if collection_id is None and (not by_name_alone or orders[0].descending):
+        raise invalid_argument("kind is required for all orders except __key__ ascending")
 
 
 def _check_scan_direction(orders: tuple[Order, ...], alternatives: tuple[Conjunction, ...]) -> None:
