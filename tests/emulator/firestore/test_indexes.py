@@ -305,7 +305,7 @@ def test_the_engine_refuses_queries_and_counts_alike_and_still_stores() -> None:
     served, refused = parsed(query("c", A)), parsed(query("c", A, order=["b"]))
     assert len(engine.run(served)) == engine.count(served, None) == 1
     for ask in (lambda: engine.run(refused), lambda: engine.count(refused, None), lambda: engine.run(refused, 0)):
-        with pytest.raises(RpcError, match="The query requires an? "):
+        with pytest.raises(RpcError, match=r"The query requires an? "):
             ask()
     engine.close()
 
