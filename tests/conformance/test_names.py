@@ -132,3 +132,24 @@ async def test_a_malformed_database_is_refused_everywhere(backend: Backend, data
             await backend.call(method, REQUESTS[method](database=database))
     with refused("INVALID_ARGUMENT"):
         await backend.call("Rollback", REQUESTS["Rollback"](database=database, transaction=b"x"))
+
+
+@pytest.mark.parametrize("kind", ["collection", "document"])
+async def test_ids_that_cannot_be_written_as_they_are_are_escaped(backend: Backend, kind: str) -> None:
+    """`~1` is a slash, `~2` a dot in an id of dots alone, `~0` a tilde beside one of them."""
+    below = "c/{}" if kind == "document" else "{}/a"
+    good = ["__esc~2__", "__esc~2~2__", "__esc.~1__", "__esc~1__", "__esc~1~0__", "__esca~1b__"]
+    for segment in good:
+        await backend.commit(set_(backend.name(below.format(segment)), {"x": 1}))
+        assert await backend.exists(below.format(segment))
+    bad = ("__esc__", "__esc1__", "__esc~0__", "__esc~3__", "__esc~__", "__esc~2a__", "__esc__~1____", "__ESC~1__")
+    for segment in bad:
+        with refused("INVALID_ARGUMENT"):
+            await backend.commit(set_(backend.name(below.format(segment)), {}))
+    found = await backend.paths(query("c" if kind == "document" else None))
+    assert found == [below.format(segment) for segment in good], "in the order of what they stand for"
+    assert await backend.paths(query(good[-1])) == ([] if kind == "document" else [f"{good[-1]}/a"])
+    longest = f"__esc{'~1' * 1500}__"
+    await backend.commit(set_(backend.name(below.format(longest)), {}))
+    with refused("INVALID_ARGUMENT"):
+        await backend.commit(set_(backend.name(below.format(f"__esc{'~1' * 1501}__")), {}))

@@ -59,6 +59,14 @@ NUMBERS: tuple[Plain, ...] = (
     *(0.0, -0.0, 1.0, 1.5, -1.0, 1e-320, 2.0**53, 2.0**63, -(2.0**63), 1e308, 0.1, INF, -INF, NAN),
 )
 STRINGS: tuple[Plain, ...] = ("", "a", "b", "ab", "é", "\x00", "a\x00", "\uffff", "\U0001f600", "z" * 300)
+LONG: tuple[Plain, ...] = (
+    *("z" * 1499, "z" * 1500, "z" * 1501, "z" * 1498 + "é", "z" * 1498 + "éa"),
+    *(b"z" * 1500, b"z" * 1501),
+    *(["z" * 1498, 1], ["z" * 1498, 2], ["z" * 1499, 1], ["z" * 1499], [1] * 188, [1] * 189),
+    *({"k": "z" * 1497}, {"k": "z" * 1497, "l": 1}, {"k": "z" * 1494, "l": 1}, {"k": "z" * 1495, "l": 2}),
+    *(Here(f"c/{'z' * 1481}"), Here(f"c/{'z' * 1481}/d/a"), Here(f"c/{'z' * 1482}")),
+)
+"""Around the 1,500 bytes that an index keeps of a value."""
 SCALARS: tuple[Plain, ...] = (
     None,
     False,
@@ -104,7 +112,7 @@ def _any_value(random: Source) -> Plain:
 
 def _palette(random: Source) -> tuple[Plain, ...]:
     """Some neighbours of one type, and some of any."""
-    neighbours = random.choice((NUMBERS, NUMBERS, NUMBERS, STRINGS, SCALARS, COMPOUNDS))
+    neighbours = random.choice((NUMBERS, NUMBERS, NUMBERS, STRINGS, SCALARS, COMPOUNDS, LONG))
     return (*(random.choice(neighbours) for _ in range(5)), *(_any_value(random) for _ in range(3)), 1, 2)
 
 

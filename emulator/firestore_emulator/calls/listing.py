@@ -9,7 +9,7 @@ from dataclasses import replace
 from firestore_emulator.calls.tree import child_collections, child_documents
 from firestore_emulator.documents import keys
 from firestore_emulator.documents.fields import NAME_PATH, parse_field_path, project
-from firestore_emulator.documents.names import Location, check_id
+from firestore_emulator.documents.names import Location, check_id, unescaped
 from firestore_emulator.documents.protos import (
     Document,
     ListCollectionIdsResponse,
@@ -91,7 +91,7 @@ class Listing:
         after = _read_token(request.page_token) if request.page_token else b""
         answer = ListCollectionIdsResponse()
         for collection_id in child_collections(self._engine, parent, after, at_micros):
-            answer.collection_ids.append(collection_id)
+            answer.collection_ids.append(unescaped(collection_id))
             if len(answer.collection_ids) == request.page_size:
                 answer.next_page_token = _token(keys.segment_key(collection_id))
                 break

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Iterable
 from functools import lru_cache
 
-from firestore_emulator.documents.names import Location, numeric_id
+from firestore_emulator.documents.names import Location, escaped_id, numeric_id, unescaped
 from firestore_emulator.documents.protos import Proto
 
 NULL, BOOLEAN, NUMBER, TIMESTAMP, STRING, BYTES = 0x05, 0x0A, 0x0F, 0x14, 0x19, 0x1E
@@ -24,11 +24,10 @@ REFERENCE, GEO_POINT, ARRAY, VECTOR, MAP = 0x23, 0x28, 0x2D, 0x32, 0x37
 AFTER = b"\xff"
 """`key + AFTER` sorts behind every key that starts with `key`."""
 
-MAX_INDEXED_BYTES = 1_500
-
-_END = b"\x00"
+END = b"\x00"
+"""Of an array, a map, a vector and a reference."""
 _TEXT_END = b"\x00\x01"
-_NUMERIC_SEGMENT, _TEXT_SEGMENT = b"\x01", b"\x02"
+_NUMERIC_SEGMENT, TEXT_SEGMENT = b"\x01", b"\x02"
 _FLIP = bytes(255 - byte for byte in range(256))
 _NULL_KEY = bytes([NULL])
 _FALSE_KEY, _TRUE_KEY = bytes([BOOLEAN, 1]), bytes([BOOLEAN, 2])
@@ -52,7 +51,7 @@ def value_key(value: Proto) -> bytes:
     match value.WhichOneof("value_type"):
         case "string_value":
             data = value.string_value.encode()
-            return _STRING_TAG + _text(data) if b"\x00" in data else _STRING_TAG + data + _TEXT_END
+            return _STRING_TAG + text(data) if b"\x00" in data else _STRING_TAG + data + _TEXT_END
         case "integer_value":
             return _number_key(value.integer_value)
         case "double_value":
@@ -67,26 +66,15 @@ def value_key(value: Proto) -> bytes:
         case "map_value":
             return _map_key(value.map_value.fields)
         case "array_value":
-            return _ARRAY_TAG + b"".join(map(value_key, value.array_value.values)) + _END
+            return _ARRAY_TAG + b"".join(map(value_key, value.array_value.values)) + END
         case "bytes_value":
-            return _BYTES_TAG + _text(value.bytes_value)
+            return _BYTES_TAG + text(value.bytes_value)
         case "reference_value":
             return _REFERENCE_TAG + reference_key(value.reference_value)
         case "geo_point_value":
             point = value.geo_point_value
             return bytes([GEO_POINT]) + _double_bits(point.latitude) + _double_bits(point.longitude)
     raise ValueError(f"no such value type: {value.WhichOneof('value_type')}")
-
-
-def index_key(value: Proto) -> bytes:
-    """As an index holds it: of long strings and bytes only the first 1,500 bytes count, and ties go by name."""
-    key = value_key(value)
-    if len(key) <= MAX_INDEXED_BYTES or key[0] not in (STRING, BYTES):
-        return key
-    data = value.bytes_value if key[0] == BYTES else value.string_value.encode()
-    if len(data) <= MAX_INDEXED_BYTES:
-        return key
-    return key[:1] + _escaped(data[:MAX_INDEXED_BYTES]) + b"\x00\x02"
 
 
 def comparable_with(key: bytes) -> tuple[bytes, bytes]:
@@ -113,31 +101,33 @@ def name_key(location: Location) -> bytes:
 
 @lru_cache(maxsize=4_096)
 def database_key(database: str) -> bytes:
-    return b"".join(_TEXT_SEGMENT + _text(part.encode()) for part in database.split("/")[1::2])
+    return b"".join(TEXT_SEGMENT + text(part.encode()) for part in database.split("/")[1::2])
 
 
 def ended(key: bytes) -> bytes:
     """A name's key made self-delimiting, to stand inside another key."""
-    return key + _END
+    return key + END
 
 
 def reference_key(name: str) -> bytes:
     """A reference may name a document of any database, so its key is made of all its segments."""
-    return b"".join(map(segment_key, name.split("/"))) + _END
+    return b"".join(map(segment_key, name.split("/"))) + END
 
 
 def segment_key(segment: str) -> bytes:
-    number = numeric_id(segment)
-    if number is not None:
-        return _NUMERIC_SEGMENT + (number + (1 << 63)).to_bytes(8, "big")
-    return _TEXT_SEGMENT + _text(segment.encode())
+    if segment.startswith("__"):
+        number = numeric_id(segment)
+        if number is not None:
+            return _NUMERIC_SEGMENT + (number + (1 << 63)).to_bytes(8, "big")
+        segment = unescaped(segment)
+    return TEXT_SEGMENT + text(segment.encode())
 
 
-def _text(data: bytes) -> bytes:
-    return _escaped(data) + _TEXT_END
+def text(data: bytes) -> bytes:
+    return escaped(data) + _TEXT_END
 
 
-def _escaped(data: bytes) -> bytes:
+def escaped(data: bytes) -> bytes:
     return data.replace(b"\x00", b"\x00\xff") if b"\x00" in data else data
 
 
@@ -165,12 +155,12 @@ def _double_bits(double: float) -> bytes:
 def _map_key(fields: Proto) -> bytes:
     if is_vector(fields):
         values = fields["value"].array_value.values
-        return _VECTOR_TAG + len(values).to_bytes(4, "big") + b"".join(map(value_key, values)) + _END
-    return _MAP_TAG + _pairs(sorted((name.encode(), value_key(item)) for name, item in fields.items())) + _END
+        return _VECTOR_TAG + len(values).to_bytes(4, "big") + b"".join(map(value_key, values)) + END
+    return _MAP_TAG + _pairs(sorted((name.encode(), value_key(item)) for name, item in fields.items())) + END
 
 
 def _pairs(pairs: Iterable[tuple[bytes, bytes]]) -> bytes:
-    return b"".join(_STRING_TAG + _text(name) + key for name, key in pairs)
+    return b"".join(_STRING_TAG + text(name) + key for name, key in pairs)
 
 
 def split_segments(key: bytes) -> list[str]:
@@ -189,6 +179,6 @@ def split_segments(key: bytes) -> list[str]:
                 if key[end + 1] == 1:
                     break
                 end += 2
-            texts.append(key[position + 1 : end].replace(b"\x00\xff", b"\x00").decode())
+            texts.append(escaped_id(key[position + 1 : end].replace(b"\x00\xff", b"\x00").decode()))
             position = end + 2
     return texts[2:]

@@ -18,7 +18,12 @@ MAX_DEPTH_SEGMENTS = 200
 
 _DATABASE = re.compile(r"projects/([^/]+)/databases/([^/]+)\Z")
 _RESERVED_ID = re.compile(r"__.+__", re.DOTALL)
+_ESCAPED_START = "__esc"
+_ESCAPES = {"0": "~", "1": "/", "2": "."}
+_ESCAPE = re.compile(r"~(.)", re.DOTALL)
 _NUMERIC_ID = re.compile(r"__id(-?[1-9][0-9]*)__\Z")
+
+Kind = Literal["Collection", "Resource"]
 
 
 class Location(NamedTuple):
@@ -94,18 +99,47 @@ def _parse(name: str) -> Location:
     return Location("/".join(parts[:4]), segments)
 
 
-def check_id(segment: str, kind: Literal["Collection", "Resource"]) -> None:
-    """Refuses what no collection or document may be called."""
+def check_id(segment: str, kind: Kind, *, is_decoded: bool = False) -> None:
+    """Refuses what no collection or document may be called. `is_decoded`: it was escaped, and is not any more."""
     if not segment:
         raise invalid_argument(f"{kind} id must not be empty.")
-    if segment in (".", ".."):
+    if segment in (".", "..") and not is_decoded:
         raise invalid_argument(f'{kind} id "{segment}" is invalid because it is reserved.')
+    if segment.startswith(_ESCAPED_START) and segment.endswith("__") and len(segment) >= len(_ESCAPED_START) + 2:
+        check_id(_checked_escape(segment, kind), kind, is_decoded=True)
+        return
     if len(segment) > MAX_ID_BYTES // 4 and len(segment.encode()) > MAX_ID_BYTES:
         raise invalid_argument(f"{kind} id is longer than {MAX_ID_BYTES} bytes.")
     # Only documents may have numeric ids, and those have the reserved form.
     is_numeric = kind == "Resource" and numeric_id(segment) is not None
     if segment.startswith("__") and _RESERVED_ID.fullmatch(segment) and not is_numeric:
         raise invalid_argument(f'{kind} id "{_short(segment)}" is invalid because it is reserved.')
+
+
+def unescaped(segment: str) -> str:
+    """The id that a segment stands for. `__esc~1__` is `/`, for ids that cannot be written as they are."""
+    if not segment.startswith(_ESCAPED_START) or not segment.endswith("__"):
+        return segment
+    return _ESCAPE.sub(lambda found: _ESCAPES.get(found[1], found[0]), segment[len(_ESCAPED_START) : -2])
+
+
+def escaped_id(decoded: str) -> str:
+    """The segment that stands for an id."""
+    if decoded in (".", ".."):
+        return f"{_ESCAPED_START}{decoded.replace('.', '~2')}__"
+    if "/" in decoded:
+        return f"{_ESCAPED_START}{decoded.replace('~', '~0').replace('/', '~1')}__"
+    return decoded
+
+
+def _checked_escape(segment: str, kind: Kind) -> str:
+    decoded = unescaped(segment)
+    inner = segment[len(_ESCAPED_START) : -2]
+    if _ESCAPE.sub("", inner).endswith("~") or any(one not in _ESCAPES for one in _ESCAPE.findall(inner)):
+        raise invalid_argument(f'{kind} id "{_short(segment)}" has an escape that is none of ~0, ~1 and ~2.')
+    if escaped_id(decoded) != segment:
+        raise invalid_argument(f'{kind} id "{_short(segment)}" is unnecessarily escaped.')
+    return decoded
 
 
 def numeric_id(segment: str) -> int | None:

@@ -65,15 +65,18 @@ def _value_size(value: Proto) -> int:
     return 1
 
 
-def _check_map(fields: Proto, depth: int) -> None:
+def _check_map(fields: Proto, depth: int, above: int = 0) -> None:
+    """`above`: the bytes of the path that leads here, with its last dot."""
     for name in fields:  # not items(), which is many times slower on these maps
         _check_name(name)
+        if above and above + len(name.encode()) > MAX_FIELD_NAME_BYTES:
+            raise invalid_argument(f"The path of a nested field is longer than {MAX_FIELD_NAME_BYTES} bytes.")
         value = fields[name]
         kind = value.WhichOneof("value_type")
         # Most fields are one of these two kinds, and most of those cannot be wrong.
         if kind in _NEVER_WRONG or (kind == "string_value" and len(value.string_value) <= MAX_VALUE_BYTES // 4):
             continue
-        check_value(value, depth)
+        check_value(value, depth, above=above + len(name.encode()) + 1)
 
 
 @lru_cache(maxsize=4_096)
@@ -86,7 +89,7 @@ def _check_name(name: str) -> None:
         raise invalid_argument(f"A field name is longer than {MAX_FIELD_NAME_BYTES} bytes.")
 
 
-def check_value(value: Proto, depth: int = 1, *, in_array: bool = False) -> None:
+def check_value(value: Proto, depth: int = 1, *, in_array: bool = False, above: int = 0) -> None:
     kind = value.WhichOneof("value_type")
     match kind:
         case "integer_value" | "boolean_value" | "null_value" | "double_value":
@@ -108,14 +111,14 @@ def check_value(value: Proto, depth: int = 1, *, in_array: bool = False) -> None
                     raise invalid_argument("Cannot convert a vector value in an array value.")
                 _check_vector(value.map_value.fields)
             else:
-                _check_map(value.map_value.fields, depth + 1)
+                _check_map(value.map_value.fields, depth + 1, above)
         case "array_value":
             if in_array:
                 raise invalid_argument("Cannot convert an array value in an array value.")
             if depth > MAX_DEPTH:
                 raise too_deep()
             for element in value.array_value.values:
-                check_value(element, depth + 1, in_array=True)
+                check_value(element, depth + 1, in_array=True, above=above)
         case "geo_point_value":
             point = value.geo_point_value
             # Written so that NaN, which compares false with everything, is refused too.

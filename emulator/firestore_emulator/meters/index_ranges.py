@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from firestore_emulator.documents import keys
 from firestore_emulator.documents.fields import FieldPath, format_field_path, get_field
+from firestore_emulator.documents.index_keys import index_key
 from firestore_emulator.documents.names import Location
 from firestore_emulator.documents.protos import Proto
 from firestore_emulator.queries.indexes import CONTAINS, CompositeIndex, IndexRules
@@ -69,7 +70,7 @@ def _leaves(fields: Proto, above: FieldPath) -> Iterator[tuple[FieldPath, bytes]
             if not keys.is_vector(value.map_value.fields):
                 yield from _leaves(value.map_value.fields, path)
             continue
-        key = keys.index_key(value) if kind != "array_value" else b""
+        key = index_key(value) if kind != "array_value" else b""
         if key and key[0] in _CAN_GROW:
             yield path, key
 
@@ -102,10 +103,10 @@ def _keys_of(document: Proto, path: FieldPath, kind: str) -> tuple[bytes, ...]:
     if value is None:
         return ()
     if kind == CONTAINS:
-        return tuple(dict.fromkeys(map(keys.index_key, value.array_value.values)))
-    return (keys.index_key(value),)
+        return tuple(dict.fromkeys(map(index_key, value.array_value.values)))
+    return (index_key(value),)
 
 
 def _key(document: Proto, path: FieldPath) -> bytes | None:
     value = get_field(document.fields, path)
-    return None if value is None else keys.index_key(value)
+    return None if value is None else index_key(value)

@@ -140,12 +140,12 @@ def _too_many(count: int) -> RpcError:
 
 
 def _field_filter(node: Proto, parent: Location) -> list[Conjunction]:
-    path = parse_field_path(node.field.field_path)
+    path = parse_field_path(node.field.field_path, is_asked=True)
     name = _field_operator(node.op)
     value = node.value
     if name in ("IN", "NOT_IN", "ARRAY_CONTAINS_ANY"):
         return _list_filter(path, name, value, parent)
-    key = compared_key(path, value, parent)
+    key = compared_key(path, value, parent, is_element=name == "ARRAY_CONTAINS")
     empty = _is_null_or_nan(value) and path != NAME_PATH
     if name == "EQUAL":
         return [(Predicate(path, Op.NEVER if empty else Op.EQUAL, key, _written(name, value)),)]
@@ -171,7 +171,8 @@ def _list_filter(path: FieldPath, name: str, value: Proto, parent: Location) -> 
         raise invalid_argument(f"'{name}' supports up to {most} comparison values.")
     for element in elements:
         check_value(element)  # which cuts times to microseconds, here as in what is stored
-    compared = [(element, compared_key(path, element, parent)) for element in elements]
+    is_element = name == "ARRAY_CONTAINS_ANY"
+    compared = [(element, compared_key(path, element, parent, is_element=is_element)) for element in elements]
     if name == "NOT_IN":
         return [tuple(_not_equal(path, element, key, Op.UNDEFINED) for element, key in compared)]
     if name == "ARRAY_CONTAINS_ANY" and path == NAME_PATH:
@@ -206,7 +207,7 @@ def _not_equal(path: FieldPath, value: Proto, key: bytes, null: Op) -> Predicate
 
 
 def _unary_filter(node: Proto) -> Predicate:
-    path = parse_field_path(node.field.field_path)
+    path = parse_field_path(node.field.field_path, is_asked=True)
     if path == NAME_PATH:
         raise invalid_argument("__key__ filter value must be a Key")
     match _unary_operator(node.op):

@@ -35,6 +35,7 @@ IndexPart = tuple[FieldPath, str]
 MOST_KNOWN = 1_000
 """An app has tens of queries; a test of random ones must not fill the memory."""
 
+_NAMES_DOWN: tuple[IndexPart, ...] = ((NAME_PATH, DESCENDING),)
 _SHORT_KINDS = {ASCENDING: "ASC", DESCENDING: "DESC", CONTAINS: "CONTAINS"}
 """As production's refusals name them."""
 _DEFAULT_SINGLES = frozenset({(ASCENDING, False), (DESCENDING, False), (CONTAINS, False)})
@@ -106,6 +107,10 @@ class IndexRules:
         """Raises FAILED_PRECONDITION if production would have no index for the query."""
         if query.collection_id is None:
             return
+        if query.is_by_name_alone:
+            if query.orders[0].descending and not self._has_names_down(query):
+                raise self._refusal(query, Needs(frozenset(), None, _NAMES_DOWN))
+            return
         for alternative in query.alternatives:
             needs = _needs(query, alternative)
             known = (query.collection_id, query.descendants, needs)
@@ -126,6 +131,13 @@ class IndexRules:
 
     def composites_of(self, collection_id: str) -> tuple[CompositeIndex, ...]:
         return self._composites.get(collection_id, ())
+
+    def _has_names_down(self, query: Query) -> bool:
+        """Below a document production refuses such a scan of a collection group, whatever indexes there are."""
+        if query.descendants and query.parent.segments:
+            return False
+        composites = self.composites_of(query.collection_id or "")
+        return any(one.parts == _NAMES_DOWN and one.group_scope == query.descendants for one in composites)
 
     def _served(self, query: Query, needs: Needs) -> bool:
         filters = set(needs.equal) | ({needs.contains} if needs.contains else set())
@@ -181,7 +193,7 @@ class IndexRules:
         parts.extend(needs.ordered[:-1])
         if needs.ordered[-1][1] != (needs.ordered[-2][1] if len(needs.ordered) > 1 else ASCENDING):
             parts.append(needs.ordered[-1])
-        if len(parts) == 1:
+        if len(parts) == 1 and parts[0][0] != NAME_PATH:
             path, kind = parts[0]
             # An override replaces what was kept before, so all of that is named again.
             kept = sorted({*self._singles(query, path), (kind, query.descendants)}, key=lambda one: (one[1], one[0]))
@@ -193,7 +205,8 @@ class IndexRules:
             scope = _scope_name(query.descendants)
             return failed_precondition(
                 f"The query requires a {scope}_{_SHORT_KINDS[kind]} index for collection {query.collection_id} "
-                f"and field {format_field_path(path)}. Add to fieldOverrides in firestore.indexes.json: {json.dumps(override)}"
+                f"and field {format_field_path(path)}. "
+                f"Add to fieldOverrides in firestore.indexes.json: {json.dumps(override)}"
             )
         wanted = {
             "collectionGroup": query.collection_id,

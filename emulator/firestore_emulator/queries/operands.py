@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from firestore_emulator.documents import keys
 from firestore_emulator.documents.fields import NAME_PATH, FieldPath, format_field_path
+from firestore_emulator.documents.index_keys import index_key, is_too_large
 from firestore_emulator.documents.names import Location, parse_document
 from firestore_emulator.documents.protos import Proto, Value
 from firestore_emulator.documents.values import check_value
 from firestore_emulator.rpc.errors import invalid_argument
 
 
-def compared_key(path: FieldPath, value: Proto, parent: Location) -> bytes:
+def compared_key(path: FieldPath, value: Proto, parent: Location, *, is_element: bool = False) -> bytes:
+    """`is_element`: it is compared with the elements of an array."""
     if path != NAME_PATH:
         key = typed_key(value)
-        if key != keys.value_key(value):
-            raise invalid_argument(f"value for {format_field_path(path)} is too large to be used in a query")
+        if is_too_large(value):
+            shown = format_field_path(path) + ("[*]" if is_element else "")
+            raise invalid_argument(f"value for {shown} is too large to be used in a query")
         return key
     if value.WhichOneof("value_type") != "reference_value":
         raise invalid_argument("__key__ filter value must be a Key")
@@ -37,7 +40,7 @@ def typed_key(value: Proto) -> bytes:
         check_value(_copy(value))
     else:
         check_value(value)
-    return keys.index_key(value)
+    return index_key(value)
 
 
 def reference_key(name: str, parent: Location) -> bytes:

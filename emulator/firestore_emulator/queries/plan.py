@@ -20,6 +20,7 @@ from hashlib import blake2b
 
 from firestore_emulator.documents import keys
 from firestore_emulator.documents.fields import NAME_PATH, FieldPath, get_field
+from firestore_emulator.documents.index_keys import index_key
 from firestore_emulator.documents.names import Location
 from firestore_emulator.documents.protos import Proto
 from firestore_emulator.queries.query import NULL_KEY, Bound, Conjunction, Op, Predicate, Query
@@ -98,7 +99,7 @@ class DocumentKeys(dict[FieldPath, bytes | None]):
             key = self[path] = self._before[path]
             return key
         value = get_field(self._fields, path)
-        key = self[path] = None if value is None else keys.index_key(value)
+        key = self[path] = None if value is None else index_key(value)
         return key
 
     def elements(self, path: FieldPath) -> tuple[bytes, ...] | None:
@@ -108,7 +109,7 @@ class DocumentKeys(dict[FieldPath, bytes | None]):
             if value is None or value.WhichOneof("value_type") != "array_value":
                 self._elements[path] = None
             else:
-                self._elements[path] = tuple(dict.fromkeys(map(keys.value_key, value.array_value.values)))
+                self._elements[path] = tuple(dict.fromkeys(map(index_key, value.array_value.values)))
         return self._elements[path]
 
 

@@ -15,6 +15,7 @@ from enum import Enum, auto
 
 from firestore_emulator.documents import keys
 from firestore_emulator.documents.fields import NAME_PATH, FieldPath, get_field
+from firestore_emulator.documents.index_keys import index_key
 from firestore_emulator.documents.names import Location
 from firestore_emulator.documents.protos import Proto
 
@@ -112,6 +113,8 @@ class Query:
     offset: int
     limit: int | None
     projection: tuple[FieldPath, ...] | None
+    is_by_name_alone: bool = False
+    """Nothing but the name is filtered or ordered by: only an index of names can serve it, and it is kept ascending."""
 
     def covers(self, location: Location) -> bool:
         """Whether the document lies in a collection that is asked."""
@@ -150,7 +153,7 @@ def field_key(document: Proto, location: Location, path: FieldPath) -> bytes | N
     if path == NAME_PATH:
         return keys.ended(keys.name_key(location))
     value = get_field(document.fields, path)
-    return None if value is None else keys.index_key(value)
+    return None if value is None else index_key(value)
 
 
 def satisfies(document: Proto, location: Location, conjunction: Conjunction) -> bool:
@@ -166,4 +169,4 @@ def element_keys(document: Proto, path: FieldPath) -> frozenset[bytes] | None:
     value = get_field(document.fields, path)
     if value is None or value.WhichOneof("value_type") != "array_value":
         return None
-    return frozenset(map(keys.value_key, value.array_value.values))
+    return frozenset(map(index_key, value.array_value.values))

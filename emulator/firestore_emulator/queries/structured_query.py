@@ -9,7 +9,7 @@ from firestore_emulator.documents.protos import Proto, StructuredQuery
 from firestore_emulator.queries.filters import alternatives
 from firestore_emulator.queries.operands import reference_key, typed_key
 from firestore_emulator.queries.query import INEQUALITIES, Bound, Conjunction, Op, Order, Query
-from firestore_emulator.rpc.errors import failed_precondition, invalid_argument, unimplemented
+from firestore_emulator.rpc.errors import invalid_argument, unimplemented
 
 DESCENDING = StructuredQuery.Direction.Value("DESCENDING")
 
@@ -32,7 +32,6 @@ def parse_query(parent: Location, query: Proto, aggregated: frozenset[FieldPath]
     start = _cursor(query.start_at, orders, explicit, parent) if query.HasField("start_at") else None
     end = _cursor(query.end_at, orders, explicit, parent) if query.HasField("end_at") else None
     projection = _projection(query)
-    _check_scan_direction(orders, written)
     orders = _with_aggregated(orders, aggregated, explicit, written)
     return Query(
         parent=parent,
@@ -47,6 +46,8 @@ def parse_query(parent: Location, query: Proto, aggregated: frozenset[FieldPath]
         offset=query.offset,
         limit=query.limit.value if query.HasField("limit") else None,
         projection=projection,
+        is_by_name_alone=all(order.path == NAME_PATH for order in orders)
+        and all(predicate.path == NAME_PATH for alternative in written for predicate in alternative),
     )
 
 
@@ -77,7 +78,7 @@ def _projection(query: Proto) -> tuple[FieldPath, ...] | None:
 def _orders(query: Proto, alternatives: tuple[Conjunction, ...]) -> tuple[tuple[Order, ...], int]:
     orders: list[Order] = []
     for item in query.order_by:
-        path = parse_field_path(item.field.field_path)
+        path = parse_field_path(item.field.field_path, is_asked=True)
         if any(order.path == path for order in orders):
             raise invalid_argument(f"order by clause cannot contain duplicate fields {format_field_path(path)}")
         orders.append(Order(path, item.direction == DESCENDING))
@@ -140,12 +141,6 @@ def _check_scope(
         raise invalid_argument(f"kind is required for filter: {format_field_path(filtered[0])}")
     if collection_id is None and (not by_name_alone or orders[0].descending):
         raise invalid_argument("kind is required for all orders except __key__ ascending")
-
-
-def _check_scan_direction(orders: tuple[Order, ...], alternatives: tuple[Conjunction, ...]) -> None:
-    by_name_alone = len(orders) == 1 and orders[0].descending
-    if by_name_alone and all(p.path == NAME_PATH for alternative in alternatives for p in alternative):
-        raise failed_precondition("Firestore does not support descending key scans")
 
 
 def _cursor(cursor: Proto, orders: tuple[Order, ...], explicit: int, parent: Location) -> Bound:

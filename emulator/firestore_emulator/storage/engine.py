@@ -27,7 +27,7 @@ from firestore_emulator.meters.hot_spots import HotSpotMeter
 from firestore_emulator.queries import plan
 from firestore_emulator.queries.indexes import IndexRules
 from firestore_emulator.queries.query import Query, satisfies
-from firestore_emulator.rpc.errors import invalid_argument
+from firestore_emulator.rpc.errors import failed_precondition, invalid_argument
 from firestore_emulator.storage.history import History
 from firestore_emulator.storage.tables import Insert, Row, Storage, Update, location_of
 
@@ -143,6 +143,8 @@ class Engine:
         """Refuses a query that production has no index for."""
         if self.index_rules is not None:
             self.index_rules.check(query)
+        elif query.is_by_name_alone and query.orders[0].descending:
+            raise failed_precondition("Firestore does not support descending key scans")
 
     def _matching(self, query: Query, stop: int | None) -> Iterator[Proto]:
         scans = list(plan.scans(query))

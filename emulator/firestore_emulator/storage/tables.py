@@ -34,6 +34,8 @@ CREATE TABLE IF NOT EXISTS events(
 _INSERT_ENTRY = "INSERT INTO entries(shape, key, document) VALUES(?, ?, ?)"
 _MOVE_ENTRY = "UPDATE entries SET key=? WHERE shape=? AND key=?"
 _REMOVE_ENTRY = "DELETE FROM entries WHERE shape=? AND key=?"
+KEY_VERSION = 2
+"""Of the keys in `entries`; kept in the file."""
 MAX_SHAPES = 64
 """More distinct query shapes than this, and the one unused for longest is dropped; asked for again, it is made anew."""
 
@@ -81,6 +83,7 @@ class Update(NamedTuple):
 class Storage:
     def __init__(self, path: Path | None) -> None:
         self.database = Database(path, SCHEMA)
+        self._drop_entries_of_earlier_versions()
         (last,) = self.database.execute("SELECT coalesce(max(id), 0) FROM documents").fetchone()
         self._next_number: int = last + 1
         """Numbers are given out here, so that a commit's documents and their entries can be written in two calls."""
@@ -88,6 +91,15 @@ class Storage:
         self._by_collection: dict[str | None, list[Kept]] = {}
         for number, definition in self.database.rows("SELECT id, definition FROM shapes ORDER BY id"):
             self._remember(Shape.from_definition(definition), number)
+
+    def _drop_entries_of_earlier_versions(self) -> None:
+        """Their keys are not ours. A query makes the entries that it needs anew."""
+        (version,) = self.database.execute("PRAGMA user_version").fetchone()
+        if version != KEY_VERSION:
+            with self.database.atomic():
+                self.database.execute("DELETE FROM entries")
+                self.database.execute("DELETE FROM shapes")
+            self.database.execute(f"PRAGMA user_version={KEY_VERSION}")
 
     # --- documents ---------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firestore_emulator.documents import keys
+from firestore_emulator.documents import index_keys, keys
 from firestore_emulator.documents.names import Location
 from tests.conformance.wire import Geo, Plain, Ref, Stamp, Vector, value
 from tests.emulator.firestore import strategies
@@ -149,16 +149,25 @@ def test_nothing_stored_after_a_key_reaches_its_end_mark(group: list[Plain]) -> 
 
 def test_an_index_sees_the_first_1500_bytes_of_a_long_value_and_puts_it_behind_the_short_one() -> None:
     def index_key(plain: Plain) -> bytes:
-        return keys.index_key(value(plain))
+        return index_keys.index_key(value(plain))
 
-    kinds: list[tuple[Any, Any]] = [("x", "\x00"), (b"x", b"\x00")]
-    for one, zero in kinds:
-        exact, longer, longest = (index_key(one * length) for length in (1500, 1501, 5000))
-        assert index_key(one * 1499) < exact < longer == longest
-        assert index_key(one * 1500 + zero) == longer
-        assert index_key(one * 1499 + zero + one) < exact
+    kinds: list[tuple[Any, Any, int]] = [("x", "\x00", 1499), (b"x", b"\x00", 1500)]
+    for one, zero, most in kinds:
+        exact, longer, longest = (index_key(one * length) for length in (most, most + 1, 5000))
+        assert index_key(one * (most - 1)) < exact < longer == longest
+        assert index_key(one * most + zero) == longer
+        assert index_key(one * (most - 1) + zero + one) < exact
         assert not longer.startswith(exact)
-    assert index_key([1, "x" * 2000]) == key([1, "x" * 2000]), "only values that stand by themselves are cut"
+
+
+@given(groups)
+@examples(200)
+def test_values_that_are_short_enough_are_not_cut_and_no_key_is_shorter_than_its_value(group: list[Plain]) -> None:
+    for plain in group:
+        size = index_keys.indexed_size(value(plain))
+        assert size <= len(key(plain))
+        if size <= index_keys.MAX_INDEXED_BYTES:
+            assert index_keys.index_key(value(plain)) == key(plain) == index_keys._Cutting().value(value(plain))
 
 
 # --- names
