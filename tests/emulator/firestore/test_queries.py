@@ -49,9 +49,11 @@ def asked_of(rng: Random) -> Query | None:
     """A query that is refused finds nothing to compare."""
     structured, parent = chance.structured_query(rng), chance.parent(rng)
     try:
-        return parsed(structured, parent)
+        question = parsed(structured, parent)
     except RpcError:
         return None
+    is_refused = question.is_by_name_alone and question.orders[0].descending
+    return None if is_refused else question
 
 
 @given(chance.randomness)
