@@ -108,6 +108,14 @@ async def test_a_value_that_is_cut_equals_no_other(backend: Backend) -> None:
     assert await backend.ids("c", order=["x"], start=cursor(s(1700), before=False)) == "e d"
 
 
+async def test_a_cursor_is_cut_and_refused_only_if_it_is_too_large_without_being_cut(backend: Backend) -> None:
+    for taken in (s(1499), s(1600), [s(1499), 1], [1] * 187, [1] * 189, {"k": s(1600)}, b"s" * 1600):
+        await backend.run(query("c", order=["x"], start=cursor(taken, before=True)))
+    for too_large in (s(1498) + "é", [s(1498), 1], [1] * 188, {"k": s(1494), "l": 1}):
+        with refused("INVALID_ARGUMENT"):
+            await backend.run(query("c", order=["x"], start=cursor(too_large, before=True)))
+
+
 TOO_LARGE: tuple[tuple[Plain, Plain], ...] = (
     (s(1499), s(1500)),
     (b"s" * 1500, b"s" * 1501),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from firestore_emulator.documents import keys
 from firestore_emulator.documents.fields import NAME_PATH, FieldPath, format_field_path, parse_field_path
+from firestore_emulator.documents.index_keys import is_too_large
 from firestore_emulator.documents.names import Location, check_id
 from firestore_emulator.documents.protos import Proto, StructuredQuery
 from firestore_emulator.queries.filters import alternatives
@@ -154,5 +155,8 @@ def _cursor(cursor: Proto, orders: tuple[Order, ...], explicit: int, parent: Loc
             key = reference_key(value.reference_value, parent)
         else:
             key = typed_key(value)
+            if is_too_large(value) and key == keys.value_key(value):
+                # A larger value is cut, and then taken; only one that exceeds the limit without being cut is refused.
+                raise invalid_argument("the cursor value is too large")
         parts.append(keys.flipped(key) if order.descending else key)
     return Bound(b"".join(parts), behind=not cursor.before)
