@@ -222,3 +222,15 @@ async def test_what_spans_collections_below_a_document_or_all_collections_is_not
     else:
         assert message.target_change.cause.code == INVALID_ARGUMENT
         assert "not supported by real-time queries" in message.target_change.cause.message
+
+
+async def test_an_older_transaction_writes_what_a_younger_one_has_read(backend: Backend) -> None:
+    """In Google's emulator the writer waits for two seconds and is aborted."""
+    await backend.seed({"c/a": {"x": 0}})
+    older, younger = await backend.begin(), await backend.begin()
+    await backend.get("c/a", transaction=older)
+    await backend.get("c/a", transaction=younger)
+    written = backend.commit(set_(backend.name("c/a"), {"x": 1}), transaction=older)
+    await answers(backend, written, ours="OK", googles="ABORTED")
+    read = backend.commit(set_(backend.name("c/b"), {}), transaction=younger)
+    await answers(backend, read, ours="ABORTED", googles="OK")

@@ -263,14 +263,14 @@ async def test_of_two_transactions_that_read_the_same_at_most_one_writes(backend
 
 async def test_an_aborted_transaction_is_over(backend: Backend) -> None:
     await backend.seed({"c/a": {"x": 0}})
-    first, second = await backend.begin(), await backend.begin()
-    await backend.get("c/a", transaction=first)
-    await backend.get("c/a", transaction=second)
+    older, younger = await backend.begin(), await backend.begin()
+    await backend.get("c/a", transaction=older)
+    await backend.get("c/a", transaction=younger)
     with refused("ABORTED"):
-        await backend.commit(set_(backend.name("c/a"), {"x": 1}), transaction=first)
-    await backend.commit(set_(backend.name("c/a"), {"x": 2}), transaction=second)
+        await backend.commit(set_(backend.name("c/a"), {"x": 1}), transaction=younger)
+    await backend.commit(set_(backend.name("c/a"), {"x": 2}), transaction=older)
     with refused("INVALID_ARGUMENT"):
-        await backend.commit(set_(backend.name("c/a"), {"x": 3}), transaction=first)
+        await backend.commit(set_(backend.name("c/a"), {"x": 3}), transaction=younger)
     assert await backend.shown("c/a") == shown({"x": 2})
 
 

@@ -2,14 +2,16 @@
 
 Theory of operation. A read in a pessimistic transaction takes a shared lock on what it read: each document, and for a
 query everything the query could match, so that nothing can appear in or leave its result. The lock is held until the
-transaction ends. A commit, in a transaction or not, needs every document it writes free of others' locks; otherwise it
-waits. Waiting is first come, first served: nobody overtakes a writer that waits for what it wants to read or write,
-unless that writer waits for its own locks.
+transaction ends. A commit, in a transaction or not, needs every document it writes free of others' locks. A transaction
+that commits takes the locks of younger ones away: they are aborted, and learn of it with their next call. For the locks
+of older ones a commit waits. A plain commit is younger than every open transaction. Waiting is first come, first
+served: a reader or writer does not overtake a writer that waits for the same documents, unless that writer waits for
+its own locks.
 
 A wait ends in one of four ways: the holders end; they expire (60 s idle, 270 s in all); the wait itself would close a
-circle of waiters, and then the youngest transaction in the circle is aborted at once; or the time for waiting is over
-(2 s, as in Google's emulator) and the one who waited is aborted. A retried transaction keeps the age of its first try,
-so it cannot lose for ever.
+circle of waiters, and then the youngest transaction in the circle is aborted at once; or the time for waiting has
+passed (2 s, as in Google's emulator) and the waiter is aborted. A retried transaction keeps the age of its first try,
+so after some retries it is the oldest and wins.
 
 An optimistic transaction takes no lock: all its reads are of the moment at which it began. Its commit waits for others'
 locks as any write does, and is aborted if something that it read has changed since that moment. Both kinds may run side
@@ -41,6 +43,8 @@ from firestore_emulator.transactions.transaction import Concurrency, Transaction
 from firestore_emulator.transactions.waiting import Line, Waiter
 
 LOCK_WAIT_SECONDS = 2.0
+MOST_REMEMBERED = 10_000
+"""Transactions that have ended, of which something is still known."""
 
 Check = Callable[[Sequence[CheckedWrite], int], None]
 """Raises if the writes may not be made at this time, in microseconds."""
@@ -61,6 +65,8 @@ class Transactions:
         self._readers: dict[Location, set[Transaction]] = {}
         self._watchers: set[Transaction] = set()
         """Those that hold locks on queries."""
+        self._overruled: dict[bytes, None] = {}
+        """Those that an older transaction aborted, and that may not know it yet."""
         self._line = Line()
         self._numbers = count(1)
 
@@ -86,7 +92,7 @@ class Transactions:
             self._engine.history.pin(database, transaction.snapshot_micros)
         self._open[transaction.id] = transaction
         self._ages[transaction.id] = transaction.age
-        if len(self._ages) > 10_000:
+        if len(self._ages) > MOST_REMEMBERED:
             del self._ages[next(iter(self._ages))]
         return transaction
 
@@ -99,6 +105,8 @@ class Transactions:
         """An open transaction, used now."""
         self._expire()
         transaction = self._open.get(transaction_id)
+        if transaction is None and transaction_id in self._overruled:
+            raise _overruled()
         if transaction is None or transaction.database != database:
             if not transaction_id.startswith(b"transaction-"):
                 raise invalid_argument("Invalid transaction.")
@@ -202,6 +210,7 @@ class Transactions:
             return self._stored(writes, check, arrived)  # no transaction to wait for: the common case
         party = transaction or Transaction(id=b"", database="", age=next(self._numbers))
         try:
+            self._overrule_younger(party, writes)
             await self._wait(party, writes, lambda: self._in_the_way(party, writes))
             self._check_reads(party)
             return self._stored(writes, check, arrived)
@@ -223,6 +232,17 @@ class Transactions:
         locations = frozenset(write.location for write in writes)
         ahead = {waiter.party for waiter in self._ahead_of(party) if waiter.will_write(locations)}
         return ahead | self._holders(party, writes)
+
+    def _overrule_younger(self, party: Transaction, writes: Sequence[CheckedWrite]) -> None:
+        """Aborts younger transactions that have read what an older one writes, as production does."""
+        if not party.id:
+            return
+        for holder in self._holders(party, writes):
+            if holder.age > party.age:
+                self._overruled[holder.id] = None
+                if len(self._overruled) > MOST_REMEMBERED:
+                    del self._overruled[next(iter(self._overruled))]
+                self._end(holder)
 
     def _holders(self, party: Transaction, writes: Sequence[CheckedWrite]) -> set[Transaction]:
         """The others whose locks these writes would break."""
@@ -261,14 +281,14 @@ class Transactions:
             while ahead := blockers():
                 self._break_circle(party)
                 if party.ended:
-                    raise aborted("The transaction was aborted to break a deadlock. Please retry.")
+                    raise _deadlock()
                 if loop.time() >= deadline:
                     raise aborted("Transaction lock timeout.")
                 until = min([deadline, *(holder.expiry for holder in ahead if holder.id)])
                 waiter.woken = loop.create_future()
                 await _either(waiter.woken, until - loop.time())
                 if party.ended and party.id:
-                    raise aborted("The transaction was aborted to break a deadlock. Please retry.")
+                    raise _overruled() if party.id in self._overruled else _deadlock()
                 self._expire()
         except BaseException:
             if party.id:
@@ -286,6 +306,14 @@ class Transactions:
     @staticmethod
     def _now() -> float:
         return asyncio.get_running_loop().time()
+
+
+def _overruled() -> RpcError:
+    return aborted("An older transaction has written what this one has read. Please retry.")
+
+
+def _deadlock() -> RpcError:
+    return aborted("The transaction was aborted to break a deadlock. Please retry.")
 
 
 async def _either(future: Awaitable[None], seconds: float) -> None:

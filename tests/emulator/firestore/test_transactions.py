@@ -203,18 +203,65 @@ async def test_it_does_not_matter_who_closes_the_circle(world: World) -> None:
 
 @in_virtual_time()
 async def test_a_circle_of_three_is_broken_at_its_youngest(world: World) -> None:
+    """The oldest waits to read behind the youngest, which waits for the second, which waits for the oldest."""
     backend = world.backend
-    names = ["a", "b", "c"]
-    holders = [await backend.begin() for _ in names]
-    for path, holder in zip(names, holders, strict=True):
-        await backend.call("BatchGetDocuments", batch_get(world, f"c/{path}", holder))
-    waiting = []
-    for number, holder in enumerate(holders):
-        wanted = names[(number + 1) % 3]
-        waiting.append(world.start(names[number], backend.commit(write(world, f"c/{wanted}", n=1), transaction=holder)))
-        await world.turn()
+    oldest, second, youngest = [await backend.begin() for _ in range(3)]
+    await backend.call("BatchGetDocuments", batch_get(world, "c/1", oldest))
+    await backend.call("BatchGetDocuments", batch_get(world, "c/2", second))
+    writes = [write(world, "c/2", n=3), write(world, "c/3", n=3)]
+    waiting = [world.start("second", backend.commit(write(world, "c/1", n=2), transaction=second))]
+    await world.turn()
+    waiting.append(world.start("youngest", backend.commit(*writes, transaction=youngest)))
+    await world.turn()
+    await backend.call("BatchGetDocuments", batch_get(world, "c/3", oldest))
+    await world.turn()
+    assert world.log == ["youngest ABORTED at 0"]
+    await backend.rollback(oldest)
     await asyncio.gather(*waiting)
-    assert sorted(world.log) == ["a done at 0", "b done at 0", "c ABORTED at 0"]
+    assert world.log == ["youngest ABORTED at 0", "second done at 0"]
+
+
+@in_virtual_time()
+async def test_an_older_transaction_writes_what_a_younger_one_has_read_and_that_one_is_retried(world: World) -> None:
+    backend = world.backend
+    await backend.seed({"c/1": {"n": 0}, "c/2": {}})
+    older, younger = await backend.begin(), await backend.begin()
+    await backend.get("c/1", transaction=younger)
+    await backend.commit(write(world, "c/1", n=1), transaction=older)
+    assert world.now() == 0, "it did not wait"
+    with refused("ABORTED"):
+        await backend.get("c/2", transaction=younger)
+    with refused("ABORTED"):
+        await backend.commit(write(world, "c/2", n=2), transaction=younger)
+    await backend.rollback(younger)
+    retried = (await backend.call("BeginTransaction", retry_of(world, younger))).transaction
+    assert await backend.fields("c/1", transaction=retried) == {"n": 1}
+    await backend.commit(write(world, "c/1", n=2), transaction=retried)
+
+
+@in_virtual_time()
+async def test_what_a_younger_query_found_gives_way_to_an_older_write_too(world: World) -> None:
+    backend = world.backend
+    older, younger = await backend.begin(), await backend.begin()
+    assert await backend.paths(query("c"), transaction=younger) == []
+    await backend.commit(write(world, "c/1", n=1), transaction=older)
+    with refused("ABORTED"):
+        await backend.commit(write(world, "d/1", n=1), transaction=younger)
+
+
+@in_virtual_time()
+async def test_a_younger_transaction_and_a_plain_write_wait_for_an_older_reader(world: World) -> None:
+    backend = world.backend
+    older, younger = await backend.begin(), await backend.begin()
+    await backend.call("BatchGetDocuments", batch_get(world, "c/1", older))
+    waiting = [
+        world.start("younger", backend.commit(write(world, "c/1", n=1), transaction=younger)),
+        world.start("plain", backend.commit(write(world, "c/1", n=2))),
+    ]
+    await asyncio.sleep(1)
+    await backend.rollback(older)
+    await asyncio.gather(*waiting)
+    assert sorted(world.log) == ["plain done at 1", "younger done at 1"]
 
 
 @in_virtual_time()
