@@ -10,7 +10,7 @@ from firestore_emulator.documents.protos import Proto, StructuredQuery
 from firestore_emulator.queries.filters import alternatives
 from firestore_emulator.queries.operands import reference_key, typed_key
 from firestore_emulator.queries.query import INEQUALITIES, Bound, Conjunction, Op, Order, Query
-from firestore_emulator.rpc.errors import invalid_argument, unimplemented
+from firestore_emulator.rpc.errors import failed_precondition, invalid_argument, unimplemented
 
 DESCENDING = StructuredQuery.Direction.Value("DESCENDING")
 
@@ -33,6 +33,9 @@ def parse_query(parent: Location, query: Proto, aggregated: frozenset[FieldPath]
     start = _cursor(query.start_at, orders, explicit, parent) if query.HasField("start_at") else None
     end = _cursor(query.end_at, orders, explicit, parent) if query.HasField("end_at") else None
     projection = _projection(query)
+    is_by_name_alone = _is_by_name_alone(orders, written)
+    if aggregated and is_by_name_alone and orders[0].descending:
+        raise failed_precondition("Firestore does not support descending key scans")
     orders = _with_aggregated(orders, aggregated, explicit, written)
     return Query(
         parent=parent,
@@ -47,8 +50,7 @@ def parse_query(parent: Location, query: Proto, aggregated: frozenset[FieldPath]
         offset=query.offset,
         limit=query.limit.value if query.HasField("limit") else None,
         projection=projection,
-        is_by_name_alone=all(order.path == NAME_PATH for order in orders)
-        and all(predicate.path == NAME_PATH for alternative in written for predicate in alternative),
+        is_by_name_alone=is_by_name_alone,
     )
 
 
@@ -142,6 +144,11 @@ def _check_scope(
         raise invalid_argument(f"kind is required for filter: {format_field_path(filtered[0])}")
     if collection_id is None and (not by_name_alone or orders[0].descending):
         raise invalid_argument("kind is required for all orders except __key__ ascending")
+
+
+def _is_by_name_alone(orders: tuple[Order, ...], alternatives: tuple[Conjunction, ...]) -> bool:
+    filtered = (predicate for alternative in alternatives for predicate in alternative)
+    return len(orders) == 1 and all(predicate.path == NAME_PATH for predicate in filtered)
 
 
 def _cursor(cursor: Proto, orders: tuple[Order, ...], explicit: int, parent: Location) -> Bound:
