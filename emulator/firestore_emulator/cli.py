@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from firestore_emulator import __version__
+from firestore_emulator.parent import exit_with_parent
 
 ADDRESS = re.compile(r"[^\s/:]+:\d{1,5}")
 NOT_AN_ADDRESS = "must be HOST:PORT, such as 127.0.0.1:8081"
@@ -38,9 +39,12 @@ def serve(
     optimistic: bool,
     tasks_only: bool,
     as_json: bool,
+    with_parent: bool = False,
     port_option: str = "--port",
 ) -> None:
     """Serve until SIGINT or SIGTERM. Raises `Refused` if the emulator cannot start."""
+    if with_parent:
+        exit_with_parent()
     # Imported here: `--help` and a mistyped option should not load two emulators.
     from firestore_emulator.database import DatabaseUnusable
     from firestore_emulator.queries.indexes import IndexFileError
@@ -145,6 +149,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--optimistic", action="store_true", help="transactions take no locks; a commit that comes too late is aborted")
     add("--tasks-only", action="store_true", help="serve Cloud Tasks alone")
+    add("--with-parent", action="store_true", help="exit at once when the process that started it is gone")
     add("--json", action="store_true", help="print the addresses as one JSON document")
     add("--version", action="version", version=f"firestore-emulator {__version__}")
     return options
@@ -165,6 +170,7 @@ def main(words: Sequence[str] | None = None) -> None:
             optimistic=given.optimistic,
             tasks_only=given.tasks_only,
             as_json=given.json,
+            with_parent=given.with_parent,
         )
     except Refused as refused:
         print(refused, file=sys.stderr)

@@ -1,7 +1,7 @@
 """The Firestore emulator as a process of its own, for the pytest plugin: one line with its address, then it serves.
 
 It ends when its standard input ends. The plugin holds the other end, so that however pytest ends, kill -9 included, no
-emulator is left behind.
+emulator is left behind. If pytest is killed, it ends at once, even in the middle of a long query.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from firestore_emulator.emulator import FirestoreEmulator
+from firestore_emulator.parent import exit_with_parent
 from firestore_emulator.queries.indexes import IndexFileError
 from firestore_emulator.rpc.server import Server
 from firestore_emulator.rules.guard import RulesFileError
@@ -38,6 +39,7 @@ def main() -> None:
     parser.add_argument("--rules", type=Path, help="a firestore.rules to enforce")
     parser.add_argument("--database", action="append", default=[], help="a database besides (default)")
     given = parser.parse_args()
+    exit_with_parent()
     for database in given.database:
         if not is_database_id(database):
             sys.exit(f"firestore_emulator_databases: {database!r} is no database id. It must have {ID_RULE}.")

@@ -7,6 +7,7 @@ import json
 import re
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -137,6 +138,39 @@ async def test_queries_are_held_to_the_indexes_given(tmp_path: Path) -> None:
 
 
 # --- ending
+
+PARENT = """
+import subprocess, sys
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)
+print(process.stdout.readline().decode(), end="", flush=True)
+process.wait()
+"""
+
+
+async def test_an_emulator_whose_parent_is_killed_frees_its_ports_at_once() -> None:
+    """Google's emulator cannot judge this: it has no such option."""
+    command = [str(COMMAND), "emulator", *FREE_PORTS, "--json", "--with-parent"]
+    parent = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", PARENT, *command, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        assert parent.stdout is not None
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            addresses = json.loads(await parent.stdout.readline())
+            host, _, port = addresses["FIRESTORE_EMULATOR_HOST"].partition(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            parent.kill()
+            assert await reader.read() == b"", "the connection ends when the emulator does"
+            writer.close()
+    finally:
+        if parent.returncode is None:
+            parent.kill()
+        await parent.wait()
+    for address in addresses.values():
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, int(address.rpartition(":")[2])))
+            probe.listen()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

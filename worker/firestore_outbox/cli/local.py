@@ -64,6 +64,9 @@ def emulator(
         bool, typer.Option("--optimistic", help="Transactions take no locks; a commit that comes too late is aborted.")
     ] = False,
     tasks_only: Annotated[bool, typer.Option("--tasks-only", help="Serve Cloud Tasks alone.")] = False,
+    with_parent: Annotated[
+        bool, typer.Option("--with-parent", help="Exit at once when the process that started it is gone.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Run Firestore and Cloud Tasks on this machine, for any project, until Ctrl-C."""
@@ -84,6 +87,7 @@ def emulator(
             optimistic=optimistic,
             tasks_only=tasks_only,
             as_json=as_json,
+            with_parent=with_parent,
             port_option="--firestore-port",
         )
     except emulator_command.Refused as refused:
