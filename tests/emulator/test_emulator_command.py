@@ -166,11 +166,21 @@ async def test_an_emulator_whose_parent_is_killed_frees_its_ports_at_once() -> N
         if parent.returncode is None:
             parent.kill()
         await parent.wait()
-    for address in addresses.values():
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((host, int(address.rpartition(":")[2])))
-            probe.listen()
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        for address in addresses.values():
+            while not can_listen(host, int(address.rpartition(":")[2])):
+                await asyncio.sleep(0)  # the system closes the sockets of a process one after the other
+
+
+def can_listen(host: str, port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+        probe.listen()
+        return True
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
