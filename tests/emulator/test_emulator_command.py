@@ -168,8 +168,9 @@ async def test_an_emulator_whose_parent_is_killed_frees_its_ports_at_once() -> N
         await parent.wait()
     async with asyncio.timeout(PATIENCE_SECONDS):
         for address in addresses.values():
-            while not can_listen(host, int(address.rpartition(":")[2])):
-                await asyncio.sleep(0)  # the system closes the sockets of a process one after the other
+            # The system closes the sockets of a process one after the other, and tells of none.
+            while not can_listen(host, int(address.rpartition(":")[2])):  # noqa: ASYNC110
+                await asyncio.sleep(0)
 
 
 def can_listen(host: str, port: int) -> bool:

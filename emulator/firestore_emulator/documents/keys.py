@@ -26,13 +26,13 @@ AFTER = b"\xff"
 
 END = b"\x00"
 """Of an array, a map, a vector and a reference."""
-_TEXT_END = b"\x00\x01"
+TEXT_END = b"\x00\x01"
 _NUMERIC_SEGMENT, TEXT_SEGMENT = b"\x01", b"\x02"
 _FLIP = bytes(255 - byte for byte in range(256))
 _NULL_KEY = bytes([NULL])
 _FALSE_KEY, _TRUE_KEY = bytes([BOOLEAN, 1]), bytes([BOOLEAN, 2])
 _NAN_KEY, _NUMBER_TAG = bytes([NUMBER, 1]), bytes([NUMBER, 2])
-_STRING_TAG, _BYTES_TAG, _REFERENCE_TAG = bytes([STRING]), bytes([BYTES]), bytes([REFERENCE])
+STRING_TAG, _BYTES_TAG, _REFERENCE_TAG = bytes([STRING]), bytes([BYTES]), bytes([REFERENCE])
 _ARRAY_TAG, _MAP_TAG, _VECTOR_TAG = bytes([ARRAY]), bytes([MAP]), bytes([VECTOR])
 _pack_timestamp = struct.Struct(">BQI").pack
 _pack_double, _pack_bits, _unpack_bits = (
@@ -51,7 +51,7 @@ def value_key(value: Proto) -> bytes:
     match value.WhichOneof("value_type"):
         case "string_value":
             data = value.string_value.encode()
-            return _STRING_TAG + text(data) if b"\x00" in data else _STRING_TAG + data + _TEXT_END
+            return STRING_TAG + text(data) if b"\x00" in data else STRING_TAG + data + TEXT_END
         case "integer_value":
             return _number_key(value.integer_value)
         case "double_value":
@@ -124,7 +124,7 @@ def segment_key(segment: str) -> bytes:
 
 
 def text(data: bytes) -> bytes:
-    return escaped(data) + _TEXT_END
+    return escaped(data) + TEXT_END
 
 
 def escaped(data: bytes) -> bytes:
@@ -160,7 +160,7 @@ def _map_key(fields: Proto) -> bytes:
 
 
 def _pairs(pairs: Iterable[tuple[bytes, bytes]]) -> bytes:
-    return b"".join(_STRING_TAG + text(name) + key for name, key in pairs)
+    return b"".join(STRING_TAG + text(name) + key for name, key in pairs)
 
 
 def split_segments(key: bytes) -> list[str]:

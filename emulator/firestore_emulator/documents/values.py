@@ -68,7 +68,7 @@ def _value_size(value: Proto) -> int:
 def _check_map(fields: Proto, depth: int, above: int = 0) -> None:
     """`above`: the bytes of the path that leads here, with its last dot."""
     for name in fields:  # not items(), which is many times slower on these maps
-        _check_name(name)
+        check_field_name(name)
         if above and above + len(name.encode()) > MAX_FIELD_NAME_BYTES:
             raise invalid_argument(f"The path of a nested field is longer than {MAX_FIELD_NAME_BYTES} bytes.")
         value = fields[name]
@@ -80,7 +80,7 @@ def _check_map(fields: Proto, depth: int, above: int = 0) -> None:
 
 
 @lru_cache(maxsize=4_096)
-def _check_name(name: str) -> None:
+def check_field_name(name: str) -> None:
     if not name:
         raise invalid_argument("Document fields must not be empty.")
     if name.startswith("__") and _RESERVED.fullmatch(name):

@@ -95,7 +95,9 @@ class Triggers:
         self._triggers: dict[tuple[str, str], Trigger] = {}
         for project, name, definition in self._database.rows("SELECT project, name, definition FROM triggers"):
             self._triggers[project, name] = parse_trigger(project, name, json.loads(definition))
-        engine.inside_commit.append(self._record)
+        self._engine = engine
+        if self._triggers:
+            engine.inside_commit.append(self._record)
 
     def register(self, trigger: Trigger, definition: Any) -> None:
         """Registered again under the same name, it takes the place of the earlier one."""
@@ -104,11 +106,11 @@ class Triggers:
                 "INSERT OR REPLACE INTO triggers(project, name, definition) VALUES(?, ?, ?)",
                 (trigger.project, trigger.name, json.dumps(definition)),
             )
+        if not self._triggers:
+            self._engine.inside_commit.append(self._record)
         self._triggers[trigger.project, trigger.name] = trigger
 
     def _record(self, changes: Sequence[Change], commit_micros: int) -> None:
-        if not self._triggers:
-            return
         for change in changes:
             payload: bytes | None = None
             for trigger in self._triggers.values():

@@ -49,7 +49,7 @@ class Shape:
         return self.entries_of(DocumentKeys(location, document))
 
     def entries_of(self, document: DocumentKeys) -> list[bytes]:
-        parts: list[bytes] = [_scope_of(document.location, self)]
+        parts: list[bytes] = [scope_of(document.location, self)]
         elements: tuple[bytes, ...] | None = None
         at = 0
         for path, kind in self.parts:
@@ -129,7 +129,7 @@ class Scan:
     """What the range does not decide by itself."""
 
 
-def _scope_of(location: Location, shape: Shape) -> bytes:
+def scope_of(location: Location, shape: Shape) -> bytes:
     """A shape's scope is the document's collection, a document with all its collections, or the database."""
     if shape.descendants:
         return _scope(location.database, ())

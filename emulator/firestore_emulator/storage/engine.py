@@ -218,7 +218,7 @@ class Engine:
 
     def store(self, drafted: Drafted) -> Committed:
         """Stores a commit that was drafted since the last one."""
-        commit_micros = max(micros_at(self._clock()), self._last_micros + 1)
+        commit_micros = self.next_commit_micros()
         stamp = stamp_of(commit_micros)
         changes: list[Change] = []
         inserts: list[Insert] = []
@@ -261,6 +261,29 @@ class Engine:
                 results.append(usual)
         return Committed(commit_micros, results)
 
+    def next_commit_micros(self) -> int:
+        return max(micros_at(self._clock()), self._last_micros + 1)
+
+    def store_new(
+        self,
+        database: str,
+        commit_micros: int,
+        rows: Sequence[tuple[int, bytes, str, bytes]],
+        entries: Sequence[tuple[int, bytes, int]],
+        locations: Sequence[Location],
+        changes: Sequence[Change],
+    ) -> None:
+        """Stores documents of which none exists. `changes` may be empty if there are no observers."""
+        with self.storage.database.atomic():
+            self.storage.insert_rows(rows, entries)
+            self.storage.set_last_commit_micros(commit_micros)
+            for observer in self.inside_commit:
+                observer(changes, commit_micros)
+        self._last_micros = commit_micros
+        self.history.record(database, commit_micros, ((location, None) for location in locations))
+        for observer in self.after_commit:
+            observer(changes, commit_micros)
+
     def clear(self, database: str) -> None:
         """Deletes every document of a database, and reports each as deleted."""
         prefix = keys.database_key(database)
@@ -272,7 +295,7 @@ class Engine:
             )
         ]
         changes = [Change(location_of(document), document, None) for document in map(Document.FromString, stored)]
-        self._last_micros = max(micros_at(self._clock()), self._last_micros + 1)
+        self._last_micros = self.next_commit_micros()
         with self.storage.database.atomic():
             self.storage.clear(prefix)
             self.storage.set_last_commit_micros(self._last_micros)

@@ -34,6 +34,8 @@ CREATE TABLE IF NOT EXISTS events(
 _INSERT_ENTRY = "INSERT INTO entries(shape, key, document) VALUES(?, ?, ?)"
 _MOVE_ENTRY = "UPDATE entries SET key=? WHERE shape=? AND key=?"
 _REMOVE_ENTRY = "DELETE FROM entries WHERE shape=? AND key=?"
+_MOST_PARAMETERS = 500
+"""Of one statement: every SQLite takes this many."""
 KEY_VERSION = 2
 """Of the keys in `entries`; kept in the file."""
 MAX_SHAPES = 64
@@ -85,7 +87,7 @@ class Storage:
         self.database = Database(path, SCHEMA)
         self._drop_entries_of_earlier_versions()
         (last,) = self.database.execute("SELECT coalesce(max(id), 0) FROM documents").fetchone()
-        self._next_number: int = last + 1
+        self.next_number: int = last + 1
         """Numbers are given out here, so that a commit's documents and their entries can be written in two calls."""
         self._shapes: OrderedDict[Shape, int] = OrderedDict()
         self._by_collection: dict[str | None, list[Kept]] = {}
@@ -115,16 +117,31 @@ class Storage:
         """Inside `database.atomic()`, all at a time, since each call of SQLite has its price."""
         documents: list[tuple[int, bytes, str, bytes]] = []
         entries: list[tuple[int, bytes, int]] = []
-        for number, (location, key, new, data) in enumerate(inserts, self._next_number):
+        for number, (location, key, new, data) in enumerate(inserts, self.next_number):
             documents.append((number, key, location.collection_id, data))
-            shapes = self._kept_for(location)
+            shapes = self.kept_for(location)
             if shapes:
                 after = DocumentKeys(location, new)
                 for shape, shape_number, _ in shapes:
                     entries += [(shape_number, entry, number) for entry in shape.entries_of(after)]
-        self._next_number += len(inserts)
+        self.insert_rows(documents, entries)
+
+    def insert_rows(
+        self, documents: Sequence[tuple[int, bytes, str, bytes]], entries: Sequence[tuple[int, bytes, int]]
+    ) -> None:
+        """Documents with the numbers from `next_number` on: number, key, collection, data; and their entries."""
+        self.next_number += len(documents)
         self.database.executemany("INSERT INTO documents(id, key, collection, data) VALUES(?, ?, ?, ?)", documents)
         self.database.executemany(_INSERT_ENTRY, entries)
+
+    def has_any(self, keys: Sequence[bytes]) -> bool:
+        """Whether one of these documents is stored."""
+        for start in range(0, len(keys), _MOST_PARAMETERS):
+            some = keys[start : start + _MOST_PARAMETERS]
+            sql = f"SELECT 1 FROM documents WHERE key IN ({','.join('?' * len(some))}) LIMIT 1"
+            if self.database.execute(sql, some).fetchone() is not None:
+                return True
+        return False
 
     def update(self, updates: Sequence[Update]) -> None:
         """Inside `database.atomic()`, all at a time as well. Each document once."""
@@ -134,7 +151,7 @@ class Storage:
         added: list[tuple[int, bytes, int]] = []
         for location, number, old, new, data, touched in updates:
             documents.append((data, number))
-            concerned = self._kept_for(location)
+            concerned = self.kept_for(location)
             if touched is not None:
                 concerned = [kept for kept in concerned if not touched.isdisjoint(kept.fields)]
             if not concerned:
@@ -159,7 +176,7 @@ class Storage:
     def delete(self, location: Location, key: bytes, old: Proto) -> None:
         self.database.execute("DELETE FROM documents WHERE key=?", (key,))
         before = DocumentKeys(location, old)
-        for shape, shape_number, _ in self._kept_for(location):
+        for shape, shape_number, _ in self.kept_for(location):
             self._remove_entries(shape_number, set(shape.entries_of(before)))
 
     def clear(self, prefix: bytes) -> None:
@@ -240,7 +257,7 @@ class Storage:
         self.database.execute("DELETE FROM entries WHERE shape=?", (number,))
         self.database.execute("DELETE FROM shapes WHERE id=?", (number,))
 
-    def _kept_for(self, location: Location) -> list[Kept]:
+    def kept_for(self, location: Location) -> list[Kept]:
         own = self._by_collection.get(location.collection_id, [])
         anywhere = self._by_collection.get(None)
         return own if not anywhere else own + anywhere

@@ -70,6 +70,11 @@ class Transactions:
         self._line = Line()
         self._numbers = count(1)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether a commit can be made at once, without a look at others."""
+        return not self._open and not self._line and self._commit_delay is None
+
     # --- life --------------------------------------------------------------------------------------------------------
 
     def begin(self, database: str, options: Proto | None) -> Transaction:

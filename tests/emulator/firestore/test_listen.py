@@ -167,10 +167,11 @@ async def _compare(rng: Random) -> None:
 
 def is_valid(structured: Proto) -> bool:
     try:
-        parsed(structured)
+        question = parsed(structured)
     except RpcError:
         return False
-    return True
+    is_refused = question.is_by_name_alone and question.orders[0].descending
+    return not is_refused and question.collection_id is not None
 
 
 async def test_parts_of_a_commit_are_never_shown_without_the_rest() -> None:

@@ -1,0 +1,208 @@
+"""The quick way of a commit gives what the usual way gives, and never takes what that refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from firestore_emulator.calls import service
+from firestore_emulator.documents.protos import CommitRequest, Document, Proto, Value
+from firestore_emulator.documents.quick_walk import walk_document
+from firestore_emulator.documents.values import check_fields
+from firestore_emulator.emulator import FirestoreEmulator
+from firestore_emulator.rpc.errors import RpcError
+from firestore_emulator.rpc.service import Call, Unary
+from firestore_emulator.storage import quick_commit
+from tests.conformance.universe import BAD, COMPOUNDS, LONG, SCALARS
+from tests.conformance.wire import Geo, Plain, Ref, Stamp, Unset, Vector, delete, query, set_, value, where
+from tests.emulator.firestore import chance
+from tests.emulator.firestore.support import DATABASE, SteppingClock, examples, name, parsed
+
+NAMES = ("a", "b.c", "é", "", "__x__", "__type__", "x" * 128, "z" * 1501, "value")
+ODD: tuple[Plain, ...] = (
+    Unset(),
+    Stamp(0, 1),
+    Stamp(-1),
+    Stamp(2**40),
+    Stamp(1, 10**9),
+    Geo(0.0, 0.0),
+    [[1]],
+    [{"k": [[1]]}],
+    "x" * 1_000_001,
+    Ref("nowhere"),
+    2**63 - 1,
+    -1,
+)
+
+
+def plain_value(rng: Random) -> Plain:
+    item = rng.choice(rng.choice((SCALARS, SCALARS, COMPOUNDS, LONG, ODD, BAD)))
+    # What the universe calls `Here` is a reference in the database of a backend; there is none here.
+    return Ref(name(item.path)) if type(item).__name__ == "Here" else item
+
+
+def random_fields(rng: Random, depth: int = 0) -> dict[str, Plain]:
+    fields: dict[str, Plain] = {}
+    for _ in range(rng.randrange(4)):
+        field = rng.choice(NAMES) if rng.random() < 0.1 else f"f{rng.randrange(6)}"
+        if depth < 22 and rng.random() < (0.25 if depth < 3 else 0.9):
+            inner = random_fields(rng, depth + 1)
+            fields[field] = inner if rng.random() < 0.7 else [inner]
+        else:
+            fields[field] = plain_value(rng)
+    return fields
+
+
+@given(chance.randomness)
+@examples(600)
+def test_what_the_walk_accepts_the_usual_check_accepts_and_leaves_as_it_is(rng: Random) -> None:
+    document = Document(name=name("c/a"))
+    for field, item in random_fields(rng).items():
+        document.fields[field].CopyFrom(value(item))
+    data: bytes = document.SerializeToString(deterministic=True)
+    found = walk_document(data, frozenset({b"f0", b"f1"}))
+    try:
+        check_fields(document.fields)
+    except RpcError:
+        assert found is None
+        return
+    if found is not None:
+        assert document.SerializeToString(deterministic=True) == data
+        assert found == {
+            field.encode(): document.fields[field].SerializeToString(deterministic=True)
+            for field in ("f0", "f1")
+            if field in document.fields
+        }
+
+
+@pytest.mark.parametrize(
+    "kind", [1, "text", "é\x00", None, True, 1.5, b"x", Stamp(5, 1000), {"k": [1, {"l": "m"}]}, [], {}]
+)
+def test_the_walk_accepts_common_values(kind: Plain) -> None:
+    document = Document(name=name("c/a"))
+    document.fields["x"].CopyFrom(value(kind))
+    data = document.SerializeToString(deterministic=True)
+    found = walk_document(data, frozenset({b"x"}))
+    assert found is not None
+    assert Value.FromString(found[b"x"]) == document.fields["x"]
+
+
+def test_unknown_fields_and_times_are_not_walked() -> None:
+    document = Document(name=name("c/a"))
+    document.fields["x"].integer_value = 1
+    plain = document.SerializeToString(deterministic=True)
+    assert walk_document(plain, frozenset()) == {}
+    assert walk_document(plain + b"\x2a\x01x", frozenset()) is None
+    document.update_time.seconds = 5
+    assert walk_document(document.SerializeToString(deterministic=True), frozenset()) is None
+
+
+QUESTIONS = (
+    query("c", where("x", "==", 1), order=["y"]),
+    query("c", order=["-x", "y"]),
+    query("c", where("m.k", ">", 0)),
+    query("c", where("x", "array-contains", 1)),
+    query("c", order=["x"], group=True),
+)
+
+
+def random_commit(rng: Random) -> list[Proto]:
+    writes = []
+    for _ in range(rng.randrange(1, 6)):
+        path = (
+            rng.choice(["c/1", "c/2", "d/1", "c/1/c/3", "c/__id7__", "c/é"])
+            if rng.random() < 0.3
+            else f"c/{rng.random()}"
+        )
+        data = {field: plain_value(rng) for field in ("x", "y") if rng.random() < 0.9}
+        if rng.random() < 0.3:
+            data["m"] = {"k": rng.choice([0, 1, 2])}
+        if rng.random() < 0.08:
+            writes.append(delete(name(path)))
+        else:
+            writes.append(set_(name(path), data, exists=rng.choice([None, None, None, False, True])))
+    return writes
+
+
+class Told:
+    """An emulator on a clock that stands, and all that it answers."""
+
+    def __init__(self) -> None:
+        self.emulator = FirestoreEmulator(clock=SteppingClock())
+        self.answers: list[Any] = []
+        for question in QUESTIONS:
+            self.emulator.engine.run(parsed(question))  # so that there are indexes to keep
+
+    async def commit(self, writes: list[Proto]) -> None:
+        method = self.emulator.service.methods["Commit"]
+        assert isinstance(method, Unary)
+        request = CommitRequest(database=DATABASE, writes=copy.deepcopy(writes))
+        try:
+            answer = await method.handler(request, Call(metadata={}))
+        except RpcError as refusal:
+            self.answers.append((refusal.code, refusal.message))
+        else:
+            self.answers.append(answer.SerializeToString(deterministic=True))
+
+    def state(self) -> Any:
+        rows = self.emulator.engine.storage.database.rows
+        found = [
+            [document.SerializeToString(deterministic=True) for document in self.emulator.engine.run(parsed(question))]
+            for question in QUESTIONS
+        ]
+        return (
+            self.answers,
+            rows("SELECT key, collection, data FROM documents ORDER BY key"),
+            rows("SELECT shape, e.key, d.key FROM entries e JOIN documents d ON d.id=e.document ORDER BY 1, 2"),
+            found,
+            self.emulator.engine.billing.bill("p"),
+            sorted(map(str, self.emulator.engine.history.changed_since(DATABASE, 0))),
+        )
+
+
+@given(chance.randomness)
+@examples(150)
+def test_both_ways_store_and_answer_the_same(rng: Random) -> None:
+    commits = [random_commit(rng) for _ in range(6)]
+
+    async def told(quick_from: int) -> Any:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(service, "QUICK_FROM", quick_from)
+            one = Told()
+            for writes in commits:
+                await one.commit(writes)
+            state = one.state()
+            await one.emulator.stop()
+            return state
+
+    assert asyncio.run(told(1)) == asyncio.run(told(10**9))
+
+
+def test_a_batch_of_new_documents_takes_the_quick_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the tests above would compare the usual way with itself."""
+    taken: list[bool] = []
+    usual = quick_commit.quick_commit
+
+    def counted(*arguments: Any) -> Any:
+        made = usual(*arguments)
+        taken.append(made is not None)
+        return made
+
+    monkeypatch.setattr(service, "quick_commit", counted)
+
+    async def main() -> None:
+        told = Told()
+        new = [set_(name(f"c/{number}"), {"x": number, "y": "z"}) for number in range(3)]
+        await told.commit(new)
+        await told.commit(new)
+        await told.commit([set_(name("c/9"), {}), delete(name("c/8"))])
+        await told.commit([set_(name("c/10"), {"v": Vector((1.0,))}), set_(name("c/11"), {})])
+        await told.emulator.stop()
+
+    asyncio.run(main())
+    assert taken == [True, False, False, False]
