@@ -176,13 +176,6 @@ async def test_a_result_is_partitioned(backend: Backend) -> None:
     await answers(backend, backend.call("PartitionQuery", request), ours="OK", googles="UNIMPLEMENTED")
 
 
-async def test_what_is_not_supported_says_so_by_name(backend: Backend) -> None:
-    nearest = query("c")
-    nearest.find_nearest.limit.value = 1
-    ours = await outcome(backend.run(nearest)) if not backend.is_official else "UNIMPLEMENTED"
-    assert ours == "UNIMPLEMENTED"
-
-
 async def test_a_batch_get_answers_by_name_and_the_missing_last(backend: Backend) -> None:
     """Google's emulator promises no order, so it can only say what is found."""
     await backend.seed({"c/b": {}, "c/a": {}, "b/z": {}})

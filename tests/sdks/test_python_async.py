@@ -296,14 +296,10 @@ async def test_the_partitions_of_a_collection_group_together_are_all_of_it(
     assert sorted(found) == sorted(documents)
 
 
-async def test_the_nearest_vectors_are_found(async_db: Client, socket_backend: Backend) -> None:
+async def test_the_nearest_vectors_are_found(async_db: Client) -> None:
     vectors = {"near": {"v": Vector([1.0, 1.0])}, "far": {"v": Vector([9.0, 9.0])}}
     collection = await fill(async_db.collection("c"), vectors)
     query = collection.find_nearest("v", Vector([1.0, 2.0]), limit=5, distance_measure=DistanceMeasure.EUCLIDEAN)
-    if not socket_backend.is_official:
-        with pytest.raises(exceptions.MethodNotImplemented):
-            await ids(query)
-        return
     assert await ids(query) == "near far"
 
 

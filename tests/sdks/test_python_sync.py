@@ -307,13 +307,9 @@ def test_the_partitions_of_a_collection_group_together_are_all_of_it(db: Client,
     assert sorted(found) == sorted(documents)
 
 
-def test_the_nearest_vectors_are_found(db: Client, socket_backend: Backend) -> None:
+def test_the_nearest_vectors_are_found(db: Client) -> None:
     collection = fill(db.collection("c"), {"near": {"v": Vector([1.0, 1.0])}, "far": {"v": Vector([9.0, 9.0])}})
     query = collection.find_nearest("v", Vector([1.0, 2.0]), limit=5, distance_measure=DistanceMeasure.EUCLIDEAN)
-    if not socket_backend.is_official:
-        with pytest.raises(exceptions.MethodNotImplemented):
-            ids(query)
-        return
     assert ids(query) == "near far"
 
 

@@ -188,6 +188,8 @@ def parse_target(number: int, target: Proto, database: str) -> Target:
 
 def _check_can_be_watched(query: Query) -> None:
     """Production answers these queries, and refuses to listen to them."""
+    if query.nearest is not None:
+        raise invalid_argument("Vector search is not supported by real-time queries.")
     if query.collection_id is None:
         raise invalid_argument("All-collection queries are not supported by real-time queries.")
     if query.descendants and query.parent.segments:

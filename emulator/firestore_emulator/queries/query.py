@@ -18,6 +18,7 @@ from firestore_emulator.documents.fields import NAME_PATH, FieldPath, get_field
 from firestore_emulator.documents.index_keys import index_key
 from firestore_emulator.documents.names import Location
 from firestore_emulator.documents.protos import Proto
+from firestore_emulator.queries.nearest import Nearest
 
 
 class Op(Enum):
@@ -113,6 +114,8 @@ class Query:
     offset: int
     limit: int | None
     projection: tuple[FieldPath, ...] | None
+    nearest: Nearest | None = None
+    """The search among what is found; None: all of it is the result."""
     is_by_name_alone: bool = False
     """Nothing but the name is filtered or ordered by: only an index of names can serve it, and it is kept ascending."""
 

@@ -8,9 +8,10 @@ from firestore_emulator.documents.index_keys import is_too_large
 from firestore_emulator.documents.names import Location, check_id
 from firestore_emulator.documents.protos import Proto, StructuredQuery
 from firestore_emulator.queries.filters import alternatives
+from firestore_emulator.queries.nearest import parse_nearest
 from firestore_emulator.queries.operands import reference_key, typed_key
 from firestore_emulator.queries.query import INEQUALITIES, Bound, Conjunction, Op, Order, Query
-from firestore_emulator.rpc.errors import failed_precondition, invalid_argument, unimplemented
+from firestore_emulator.rpc.errors import failed_precondition, invalid_argument
 
 DESCENDING = StructuredQuery.Direction.Value("DESCENDING")
 
@@ -20,8 +21,7 @@ def parse_query(parent: Location, query: Proto, aggregated: frozenset[FieldPath]
 
     `aggregated` are fields that are summed: only documents that have them count, as if they were ordered by.
     """
-    if query.HasField("find_nearest"):
-        raise unimplemented("Nearest-neighbour search (find_nearest) is not supported by this emulator.")
+    nearest = parse_nearest(query)
     collection_id, descendants = _collection(query)
     written = alternatives(query, parent)
     orders, explicit = _orders(query, written)
@@ -51,6 +51,7 @@ def parse_query(parent: Location, query: Proto, aggregated: frozenset[FieldPath]
         limit=query.limit.value if query.HasField("limit") else None,
         projection=projection,
         is_by_name_alone=is_by_name_alone,
+        nearest=nearest,
     )
 
 

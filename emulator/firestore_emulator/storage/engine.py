@@ -121,6 +121,8 @@ class Engine:
                 break
         skipped = min(query.offset, len(found))
         found = found[skipped:]
+        if query.nearest is not None:
+            found = query.nearest.found_in(found)
         if query.projection is not None:
             found = [project(document, query.projection) for document in found]
         return found, skipped
@@ -130,7 +132,13 @@ class Engine:
         scans = list(plan.scans(query))
         limits = [bound for bound in (query.limit, up_to) if bound is not None]
         limit = min(limits, default=None)
-        if at_micros is not None or len(scans) > 1 or any(s.residual for s in scans) or _needs_ancestor_check(query):
+        if (
+            query.nearest is not None
+            or at_micros is not None
+            or len(scans) > 1
+            or any(s.residual for s in scans)
+            or _needs_ancestor_check(query)
+        ):
             found = len(self.run(query, at_micros))
             return found if limit is None else min(found, limit)
         self.check_indexes(query)
