@@ -139,7 +139,7 @@ async def _commit(database: Backend, commit: Commit) -> None:
 async def _take_up(listener: Listener, asked: Proto, kept: Kept, by: str) -> None:
     for target, view in kept.views.items():
         listener.remember(target, view)
-    options: dict[str, object] = {}
+    options: dict[str, Any] = {}
     if kept.read_time is not None:
         options = {"resume_token": kept.resume_token} if by == "token" else {"read_time": kept.read_time.proto()}
     await listener.query(asked, target=WATCHED, **options)
