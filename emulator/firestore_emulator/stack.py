@@ -32,7 +32,7 @@ class EmulatorSettings:
     rules: Path | None = None
     """Security rules to enforce, loaded again when the file changes; None enforces none."""
     functions: str | None = None
-    """HOST:PORT that Firestore events are delivered to."""
+    """HOST:PORT that Firestore events are delivered to, and tasks without a URL."""
     databases: Sequence[str] = ()
     """Ids of databases that every project has besides `(default)`."""
     queues: Sequence[str] = ()
@@ -50,7 +50,7 @@ class EmulatorStack:
         self._servers: list[Server] = []
         self._firestore = None if settings.tasks_only else _firestore(settings)
         try:
-            self._tasks = TasksEmulator(settings.data, queues=settings.queues)
+            self._tasks = TasksEmulator(settings.data, queues=settings.queues, functions=settings.functions)
         except BaseException:
             if self._firestore is not None:
                 self._firestore.engine.close()

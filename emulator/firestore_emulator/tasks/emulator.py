@@ -28,8 +28,8 @@ class TasksEmulator:
 
     `data` is a directory, or None for memory. `send` is the network; by default a pool of HTTP connections.
     `queues` are the full names of queues that shall exist, made with production's defaults where they are
-    missing. `tombstone` is for how long the name of a gone task stays taken, `queue_tombstone` the same for
-    queues.
+    missing. `functions` is the HOST:PORT of functions, for tasks of firebase-admin, which have no URL. `tombstone`
+    is for how long the name of a gone task stays taken, `queue_tombstone` the same for queues.
     """
 
     def __init__(
@@ -43,7 +43,9 @@ class TasksEmulator:
         queue_tombstone: timedelta = timedelta(0),
         issuer: str = GOOGLE_ISSUER,
         random: Random | None = None,
+        functions: str | None = None,
     ) -> None:
+        self._functions = functions
         self._queues = [names.queue(name) for name in queues]
         self.engine = Engine(
             None if data is None else data / DATABASE_FILE,
@@ -62,7 +64,7 @@ class TasksEmulator:
         """The ASGI application to serve beside `service`."""
         from firestore_emulator.tasks.http import http_app  # here, since a simulation has no use for a web framework
 
-        return http_app(self.issuer, self.reset)
+        return http_app(self.issuer, self.reset, self.service, self._functions)
 
     async def start(self) -> None:
         await self._ensure_queues()

@@ -1,4 +1,4 @@
-"""The HTTP side: health, the certificates of the token issuer, and the reset."""
+"""The HTTP side: health, the REST API, the certificates of the token issuer, and the reset."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from firestore_emulator.rpc.service import Service
 from firestore_emulator.tasks.oidc import TokenIssuer
+from firestore_emulator.tasks.rest import firebase_rest_of, rest_of
 
 CERTS_PATH = "/oidc/certs"
 
 
-def http_app(issuer: TokenIssuer, reset: Callable[[], Awaitable[None]]) -> Starlette:
+def http_app(
+    issuer: TokenIssuer, reset: Callable[[], Awaitable[None]], service: Service, functions: str | None
+) -> Starlette:
     async def health(request: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
@@ -44,5 +48,7 @@ def http_app(issuer: TokenIssuer, reset: Callable[[], Awaitable[None]]) -> Starl
             Route(CERTS_PATH, certs),
             Route("/.well-known/openid-configuration", discovery),
             Route("/emulator/v1/reset", clear, methods=["POST"]),
+            Route("/v2/{path:path}", rest_of(service)),
+            Route("/projects/{path:path}", firebase_rest_of(service, functions)),
         ]
     )

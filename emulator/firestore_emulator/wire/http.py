@@ -27,6 +27,7 @@ from firestore_emulator.wire.rest import Rest, read_body
 from firestore_emulator.wire.rest_bulk import delete_below, delete_groups
 from firestore_emulator.wire.rest_messages import json_of, object_of, refused
 from firestore_emulator.wire.rest_origins import for_any_origin
+from firestore_emulator.wire.rest_routes import FIRESTORE
 from firestore_emulator.wire.rules_http import rules_routes
 from firestore_emulator.wire.webchannel import WebChannels
 from firestore_emulator.wire.webchannel_http import channel
@@ -87,7 +88,7 @@ def http_app(
     app = Starlette(
         routes=[
             Route("/", health),
-            Route("/v1/{path:path}", Rest(service)),
+            Route("/v1/{path:path}", Rest(service, FIRESTORE)),
             *(
                 Route(f"/{service.name}/{name}/channel", channel(channels, name), methods=["GET", "POST"])
                 for name, method in service.methods.items()

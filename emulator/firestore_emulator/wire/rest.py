@@ -15,8 +15,8 @@ from starlette.types import Receive, Scope, Send
 
 from firestore_emulator.rpc.errors import RpcError, invalid_argument, not_found
 from firestore_emulator.rpc.service import BidiStream, Call, Service, Unary, refusal_of
-from firestore_emulator.wire import rest_routes
 from firestore_emulator.wire.rest_messages import as_json, query_of, refused, request_of, written
+from firestore_emulator.wire.rest_routes import Routes
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 """More than any request within Firestore's limits can need, escapes included."""
@@ -26,10 +26,11 @@ FORM = "application/x-www-form-urlencoded"
 
 
 class Rest:
-    """An ASGI application: `/v1/projects/...`."""
+    """An ASGI application."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, routes: Routes) -> None:
         self._service = service
+        self._routes = routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -53,7 +54,7 @@ class Rest:
         return Response(written(content, query), status, media_type="application/json")
 
     async def _called(self, request: Request, query: list[tuple[str, str]]) -> Any:
-        found = rest_routes.find(request.method, request.scope["raw_path"].decode("latin-1"))
+        found = self._routes.find(request.method, request.scope["raw_path"].decode("latin-1"))
         if found is None:
             raise not_found(f"No call of {self._service.name} is at {request.method} {request.url.path}.")
         _check_answer_form(query)

@@ -42,6 +42,10 @@ SYSTEM_PARAMETERS = _EITHER_WAY | {f"${name}" for name in _EITHER_WAY} | _ONE_WA
 """Those that every Google API takes. They ask for nothing that changes a result, but for the form of the answer."""
 
 
+_WRITTEN_AS_TEXT = frozenset({"google.protobuf.Timestamp", "google.protobuf.FieldMask"})
+"""Messages that are strings in JSON, and so in a query."""
+
+
 def query_of(text: bytes) -> list[tuple[str, str]]:
     try:
         return parse_qsl(text.decode("ascii"), keep_blank_values=True, errors="strict")
@@ -112,7 +116,7 @@ def _add_parameter(content: dict[str, Any], descriptor: Proto, key: str, value: 
         content = content.setdefault(field.json_name, {})
         descriptor = field.message_type
     assert field is not None, "a key has at least one part"
-    if field.message_type is not None and field.message_type.full_name != "google.protobuf.Timestamp":
+    if field.message_type is not None and field.message_type.full_name not in _WRITTEN_AS_TEXT:
         raise _unknown(key)
     parsed = _parsed(field, key, value)
     if field.is_repeated:

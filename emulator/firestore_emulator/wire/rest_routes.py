@@ -9,6 +9,7 @@ which settles it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
@@ -64,12 +65,18 @@ class Found:
     """What the path says, by the path of the field that it belongs to, such as `document.name`."""
 
 
-def find(verb: str, path: str) -> Found | None:
-    """The call that a request is. `path` has its escapes still in it."""
-    for binding, expression, names in _COMPILED:
-        if binding.verb == verb and (match := expression.fullmatch(path)):
-            return Found(binding, {name: _decoded(text) for name, text in zip(names, match.groups(), strict=True)})
-    return None
+class Routes:
+    """The bindings of one service, ready to be matched."""
+
+    def __init__(self, bindings: Iterable[Binding]) -> None:
+        self._compiled = tuple(map(_compile, bindings))
+
+    def find(self, verb: str, path: str) -> Found | None:
+        """The call that a request is. `path` has its escapes still in it."""
+        for binding, expression, names in self._compiled:
+            if binding.verb == verb and (match := expression.fullmatch(path)):
+                return Found(binding, {name: _decoded(text) for name, text in zip(names, match.groups(), strict=True)})
+        return None
 
 
 def _compile(binding: Binding) -> tuple[Binding, re.Pattern[str], list[str]]:
@@ -103,4 +110,4 @@ def _decoded(text: str) -> str:
         raise invalid_argument(f'The path has escapes that are no UTF-8: "{text}".') from None
 
 
-_COMPILED = tuple(_compile(binding) for binding in BINDINGS)
+FIRESTORE = Routes(BINDINGS)

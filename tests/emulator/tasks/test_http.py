@@ -17,6 +17,7 @@ from grpc import aio
 
 from firestore_emulator.rpc.server import Server
 from firestore_emulator.tasks.emulator import KEY_FILE, TasksEmulator
+from firestore_emulator.tasks.rest import BINDINGS
 from tests.emulator.tasks.support import LOCATION, QUEUE, client_over, http_task, worker
 from tests.patience import PATIENCE_SECONDS
 
@@ -143,3 +144,75 @@ async def test_health_answers_and_unknown_paths_are_404() -> None:
         assert json.loads((await http.get(f"{url}/healthz")).text) == {"status": "ok"}
         assert (await http.get(f"{url}/nothing")).status_code == 404
         assert (await http.get(f"{url}/emulator/v1/reset")).status_code == 405
+
+
+# --- REST
+
+
+@asynccontextmanager
+async def over_rest(functions: str | None = None) -> AsyncIterator[httpx.AsyncClient]:
+    emulator = TasksEmulator(queues=[QUEUE], functions=functions)
+    await emulator.start()
+    server = await Server.start(emulator.service, http=emulator.http_app)
+    base = f"http://{server.address}"
+    try:
+        async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=PATIENCE_SECONDS) as http:
+            yield http
+    finally:
+        await server.stop(grace_seconds=0)
+        await emulator.stop(timedelta(0))
+
+
+async def test_queues_and_tasks_are_made_read_and_deleted_over_rest() -> None:
+    async with over_rest() as http, worker() as heard:
+        other = f"{LOCATION}/queues/other"
+        made = await http.post(f"/v2/{LOCATION}/queues", json={"name": other})
+        assert (made.status_code, made.json()["name"]) == (200, other)
+        assert (await http.post(f"/v2/{other}:pause", json={})).json()["state"] == "PAUSED"
+        changed = await http.patch(
+            f"/v2/{other}?updateMask=rateLimits.maxConcurrentDispatches",
+            json={"rateLimits": {"maxConcurrentDispatches": 7}},
+        )
+        assert changed.json()["rateLimits"]["maxConcurrentDispatches"] == 7
+        listed = (await http.get(f"/v2/{LOCATION}/queues")).json()["queues"]
+        assert sorted(one["name"] for one in listed) == sorted([QUEUE, other])
+        task = {"httpRequest": {"url": heard.url, "body": "aGVsbG8="}, "name": f"{other}/tasks/one"}
+        assert (await http.post(f"/v2/{other}/tasks", json={"task": task})).json()["name"] == task["name"]
+        assert (await http.post(f"/v2/{other}/tasks", json={"task": task})).status_code == 409
+        assert [one["name"] for one in (await http.get(f"/v2/{other}/tasks")).json()["tasks"]] == [task["name"]]
+        assert (await http.get(f"/v2/{task['name']}?responseView=FULL")).json()["httpRequest"]["body"] == "aGVsbG8="
+        assert (await http.post(f"/v2/{other}:resume", json={})).json()["state"] == "RUNNING"
+        await heard.until(lambda all_heard: [one.body for one in all_heard] == [b"hello"])
+        assert (await http.delete(f"/v2/{other}")).status_code == 200
+        gone = await http.get(f"/v2/{other}")
+        assert (gone.status_code, gone.json()["error"]["status"]) == (404, "NOT_FOUND")
+        assert (await http.get("/v2/nothing")).status_code == 404
+
+
+async def test_a_task_of_firebase_admin_goes_to_the_function_of_its_queue() -> None:
+    """It leaves the URL empty when it talks to an emulator, and calls a path without a version."""
+    task = {"httpRequest": {"url": "", "body": "e30=", "headers": {"Content-Type": "application/json"}}}
+    async with worker() as heard:
+        functions = heard.url.removeprefix("http://").partition("/")[0]
+        async with over_rest(functions) as http:
+            answer = await http.post(f"/{QUEUE}/tasks", json={"task": task})
+            assert answer.status_code == 200, answer.text
+            _, project, _, location, _, name = QUEUE.split("/")
+            await heard.until(lambda all_heard: [one.path for one in all_heard] == [f"/{project}/{location}/{name}"])
+    async with over_rest() as http:
+        refused = await http.post(f"/{QUEUE}/tasks", json={"task": task})
+        assert (refused.status_code, "--functions" in refused.json()["error"]["message"]) == (400, True)
+
+
+def test_the_bindings_are_those_of_googles_own_client() -> None:
+    """Without the calls that this emulator does not have."""
+    from google.cloud.tasks_v2.services.cloud_tasks.transports import rest_base
+
+    theirs = {
+        (name.removeprefix("_Base"), option["method"].upper(), option["uri"], option.get("body", ""))
+        for name, call in vars(rest_base._BaseCloudTasksRestTransport).items()
+        if hasattr(call, "_get_http_options")
+        for option in call._get_http_options()
+    }
+    ours = {(one.call, one.verb, one.template, one.body) for one in BINDINGS}
+    assert ours == {one for one in theirs if one[0] in {call for call, *_ in ours}}
