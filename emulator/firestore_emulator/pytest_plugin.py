@@ -52,10 +52,36 @@ class RunningEmulator:
 
     def clear(self, project: str | None = None, database: str = "(default)") -> None:
         """Deletes every document of a project, by default its own."""
+        self._call("DELETE", f"{quote(project or self.project)}/databases/{quote(database)}/documents")
+
+    def save(self, name: str, project: str | None = None) -> None:
+        """Keeps all documents of a project under a name, for `restore`."""
+        self._call("PUT", f"{quote(project or self.project)}/snapshots/{quote(name, safe='')}")
+
+    def restore(self, name: str, project: str | None = None, *, triggers: bool = True) -> None:
+        """Brings a project back to a saved state. `triggers`: what changes thereby causes events."""
+        path = f"{quote(project or self.project)}/snapshots/{quote(name, safe='')}:restore"
+        self._call("POST", f"{path}?triggers={str(triggers).lower()}")
+
+    def seed(
+        self,
+        documents: dict[str, dict[str, Any]],
+        project: str | None = None,
+        database: str = "(default)",
+        *,
+        triggers: bool = True,
+    ) -> None:
+        """Writes documents, given as plain JSON by their paths."""
+        import json
+
+        path = f"{quote(project or self.project)}/databases/{quote(database)}:seed?triggers={str(triggers).lower()}"
+        self._call("POST", path, json.dumps(documents).encode())
+
+    def _call(self, method: str, path: str, body: bytes | None = None) -> None:
+        """`path` is below that of all projects."""
         import urllib.request  # here, since it loads much that a run without the emulator has no use for
 
-        path = f"/emulator/v1/projects/{quote(project or self.project)}/databases/{quote(database)}/documents"
-        request = urllib.request.Request(f"http://{self.host}{path}", method="DELETE")
+        request = urllib.request.Request(f"http://{self.host}/emulator/v1/projects/{path}", body, method=method)
         # No proxy from the environment: the emulator is on this machine.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(request, timeout=PATIENCE_SECONDS):

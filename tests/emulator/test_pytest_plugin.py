@@ -282,6 +282,22 @@ def test_another_error_comes_first(firestore_client, firestore_budget):
 """
 
 
+TESTS_OF_SNAPSHOTS = """
+def test_a_project_is_seeded_saved_and_restored(firestore_emulator, firestore_project, firestore_client):
+    firestore_emulator.seed({"words/a": {"length": 1}}, firestore_project, triggers=False)
+    firestore_emulator.save("one word", firestore_project)
+    firestore_client.document("words/b").set({})
+    firestore_client.document("words/a").delete()
+    firestore_emulator.restore("one word", firestore_project)
+    assert [word.to_dict() for word in firestore_client.collection("words").stream()] == [{"length": 1}]
+"""
+
+
+def test_a_project_can_be_seeded_saved_and_restored(tmp_path: Path) -> None:
+    code, said = run(project(tmp_path, test_snapshots=TESTS_OF_SNAPSHOTS))
+    assert (code, "1 passed" in said) == (0, True), said
+
+
 def test_a_test_that_spends_more_than_its_budget_fails_with_a_breakdown(tmp_path: Path) -> None:
     root = project(tmp_path, test_budgets=TESTS_OF_BUDGETS)
     code, said = run(root, "--tb=short")

@@ -104,6 +104,11 @@ def database_key(database: str) -> bytes:
     return b"".join(TEXT_SEGMENT + text(part.encode()) for part in database.split("/")[1::2])
 
 
+def project_key(project: str) -> bytes:
+    """What the keys of all databases of a project begin with."""
+    return TEXT_SEGMENT + text(project.encode())
+
+
 def ended(key: bytes) -> bytes:
     """A name's key made self-delimiting, to stand inside another key."""
     return key + END

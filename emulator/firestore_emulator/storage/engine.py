@@ -224,8 +224,8 @@ class Engine:
             results.append(apply_write(write, draft, request_micros))
         return Drafted(drafts, rows, results, [write.location for write in writes])
 
-    def store(self, drafted: Drafted) -> Committed:
-        """Stores a commit that was drafted since the last one."""
+    def store(self, drafted: Drafted, *, with_triggers: bool = True) -> Committed:
+        """Stores a commit that was drafted since the last one. `with_triggers`: it causes events."""
         commit_micros = self.next_commit_micros()
         stamp = stamp_of(commit_micros)
         changes: list[Change] = []
@@ -245,7 +245,7 @@ class Engine:
                     self.storage.delete(location, keys.name_key(location), old)
             if changes:
                 self.storage.set_last_commit_micros(commit_micros)
-            for observer in self.inside_commit:
+            for observer in self.inside_commit if with_triggers else ():
                 observer(changes, commit_micros)
         self._last_micros = commit_micros
         if changes:

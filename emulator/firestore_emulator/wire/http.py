@@ -29,6 +29,7 @@ from firestore_emulator.wire.rest_messages import json_of, object_of, refused
 from firestore_emulator.wire.rest_origins import for_any_origin
 from firestore_emulator.wire.rest_routes import FIRESTORE
 from firestore_emulator.wire.rules_http import rules_routes
+from firestore_emulator.wire.snapshots_http import snapshots_routes
 from firestore_emulator.wire.webchannel import WebChannels
 from firestore_emulator.wire.webchannel_http import channel
 
@@ -100,6 +101,7 @@ def http_app(
             Route(admin + ":bulkDelete", bulk_delete, methods=["POST"]),
             Route(admin + "/eventarcTrigger", register, methods=["POST"]),
             *databases_routes(engine, databases, admin),
+            *snapshots_routes(engine, databases, admin),
             *meters_routes(engine, admin),
             *rules_routes(guard, admin),
         ],
