@@ -19,6 +19,8 @@ from firestore_emulator import __version__
 from firestore_emulator.parent import exit_with_parent
 
 ADDRESS = re.compile(r"[^\s/:]+:\d{1,5}")
+LOCALHOST = "127.0.0.1"
+DURABLE = ("process", "full")
 NOT_AN_ADDRESS = "must be HOST:PORT, such as 127.0.0.1:8081"
 
 
@@ -40,6 +42,8 @@ def serve(
     tasks_only: bool,
     as_json: bool,
     with_parent: bool = False,
+    host: str = LOCALHOST,
+    durable: str = "process",
     port_option: str = "--port",
 ) -> None:
     """Serve until SIGINT or SIGTERM. Raises `Refused` if the emulator cannot start."""
@@ -68,6 +72,8 @@ def serve(
         databases=databases,
         queues=queues,
         tasks_only=tasks_only,
+        host=host,
+        survives_power_cuts=durable == "full",
         concurrency=Concurrency.OPTIMISTIC if optimistic else Concurrency.PESSIMISTIC,
     )
     try:
@@ -149,6 +155,13 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--optimistic", action="store_true", help="transactions take no locks; a commit that comes too late is aborted")
     add("--tasks-only", action="store_true", help="serve Cloud Tasks alone")
+    add("--host", default=LOCALHOST, help="the address to listen on (default 127.0.0.1); every caller is believed")
+    add(
+        "--durable",
+        choices=DURABLE,
+        default=DURABLE[0],
+        help="with --data: `process` survives kill -9, `full` a power cut too, and syncs each commit to the disk",
+    )
     add("--with-parent", action="store_true", help="exit at once when the process that started it is gone")
     add("--json", action="store_true", help="print the addresses as one JSON document")
     add("--version", action="version", version=f"firestore-emulator {__version__}")
@@ -171,6 +184,8 @@ def main(words: Sequence[str] | None = None) -> None:
             tasks_only=given.tasks_only,
             as_json=given.json,
             with_parent=given.with_parent,
+            host=given.host,
+            durable=given.durable,
         )
     except Refused as refused:
         print(refused, file=sys.stderr)

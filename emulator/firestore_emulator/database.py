@@ -7,7 +7,7 @@ after `settled()`: whatever it tells of, its own write or one it merely read, is
 any moment therefore loses nothing that it acknowledged, and shows nothing that it later forgets.
 
 The file is in WAL mode with synchronous=NORMAL: a killed process loses nothing; a power cut may take the last commits
-but never damages the file.
+but never damages the file. With `survives_power_cuts` each group is synced to the disk (synchronous=FULL).
 
 In memory there is nothing to survive, so `settled()` returns at once.
 """
@@ -27,7 +27,7 @@ class DatabaseUnusable(RuntimeError):
 
 
 class Database:
-    def __init__(self, path: Path | None, schema: str) -> None:
+    def __init__(self, path: Path | None, schema: str, *, survives_power_cuts: bool = False) -> None:
         if path is not None:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -35,7 +35,7 @@ class Database:
                 raise DatabaseUnusable(f"{path.parent} cannot be made: {error.strerror}") from None
         self.is_durable = path is not None
         try:
-            self._connection = self._open(path)
+            self._connection = self._open(path, survives_power_cuts)
             self._connection.executescript(schema)
         except sqlite3.Error as error:
             reason = "it is in use by another process" if "locked" in str(error) else str(error)
@@ -47,7 +47,7 @@ class Database:
         self._atomic = _Atomic(self)
 
     @staticmethod
-    def _open(path: Path | None) -> sqlite3.Connection:
+    def _open(path: Path | None, survives_power_cuts: bool) -> sqlite3.Connection:
         # check_same_thread is off because tests and tools may build an engine in one thread and run it in another;
         # it is never used from two at once.
         connection = sqlite3.connect(
@@ -57,7 +57,8 @@ class Database:
         if path is None:
             settings += ["journal_mode=MEMORY", "synchronous=OFF"]
         else:
-            settings += ["locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=NORMAL"]
+            synchronous = "FULL" if survives_power_cuts else "NORMAL"
+            settings += ["locking_mode=EXCLUSIVE", "journal_mode=WAL", f"synchronous={synchronous}"]
         try:
             for setting in settings:
                 connection.execute(f"PRAGMA {setting}")

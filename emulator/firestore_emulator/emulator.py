@@ -36,6 +36,7 @@ class FirestoreEmulator:
     HOST:PORT that events go to; None delivers none.
     `concurrency` is for read-write transactions that do not ask for one themselves. `commit_delay` separates a commit's
     server timestamps from the moment at which it becomes visible, as production does; None: both are one moment.
+    `survives_power_cuts` syncs each commit to the disk.
     """
 
     def __init__(
@@ -49,9 +50,11 @@ class FirestoreEmulator:
         send: Sender | None = None,
         concurrency: Concurrency = Concurrency.PESSIMISTIC,
         commit_delay: CommitDelay | None = None,
+        survives_power_cuts: bool = False,
     ) -> None:
         needed = None if indexes is None else IndexRules.load(indexes)
-        self.engine = Engine(None if data is None else data / DATABASE_FILE, clock, needed)
+        file = None if data is None else data / DATABASE_FILE
+        self.engine = Engine(file, clock, needed, survives_power_cuts=survives_power_cuts)
         self.guard = Guard(self.engine)
         self._rules = None if rules is None else self._load(rules)
         self.databases = Databases(self.engine, databases)

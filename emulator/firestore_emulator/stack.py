@@ -36,6 +36,10 @@ class EmulatorSettings:
     databases: Sequence[str] = ()
     """Ids of databases that every project has besides `(default)`."""
     queues: Sequence[str] = ()
+    host: str = HOST
+    """The address to listen on. Every caller is believed, so any other than this machine's needs a wall around it."""
+    survives_power_cuts: bool = False
+    """Each commit is synced to the disk before it is acknowledged."""
     tasks_only: bool = False
     """Where Firestore is somebody else's."""
     concurrency: Concurrency = Concurrency.PESSIMISTIC
@@ -50,7 +54,12 @@ class EmulatorStack:
         self._servers: list[Server] = []
         self._firestore = None if settings.tasks_only else _firestore(settings)
         try:
-            self._tasks = TasksEmulator(settings.data, queues=settings.queues, functions=settings.functions)
+            self._tasks = TasksEmulator(
+                settings.data,
+                queues=settings.queues,
+                functions=settings.functions,
+                survives_power_cuts=settings.survives_power_cuts,
+            )
         except BaseException:
             if self._firestore is not None:
                 self._firestore.engine.close()
@@ -63,11 +72,13 @@ class EmulatorStack:
         try:
             if self._firestore is not None:
                 await self._firestore.start()
-                firestore = await _serve(self._firestore, settings.firestore_port, settings.firestore_port_option)
+                firestore = await _serve(
+                    self._firestore, settings.host, settings.firestore_port, settings.firestore_port_option
+                )
                 self._servers.append(firestore)
                 self.firestore_address = firestore.address
             await self._tasks.start()
-            tasks = await _serve(self._tasks, settings.tasks_port, "--tasks-port")
+            tasks = await _serve(self._tasks, settings.host, settings.tasks_port, "--tasks-port")
             self._servers.append(tasks)
             self.tasks_address = tasks.address
         except BaseException:
@@ -94,13 +105,14 @@ def _firestore(settings: EmulatorSettings) -> FirestoreEmulator:
         databases=(DEFAULT, *settings.databases),
         functions=settings.functions,
         concurrency=settings.concurrency,
+        survives_power_cuts=settings.survives_power_cuts,
     )
 
 
-async def _serve(emulator: FirestoreEmulator | TasksEmulator, port: int, option: str) -> Server:
+async def _serve(emulator: FirestoreEmulator | TasksEmulator, host: str, port: int, option: str) -> Server:
     try:
-        return await Server.start(emulator.service, http=emulator.http_app, host=HOST, port=port)
+        return await Server.start(emulator.service, http=emulator.http_app, host=host, port=port)
     except PortTaken:
         raise CannotStart(
-            f"port {port} on {HOST} is taken; choose another with {option} (0 takes a free one)"
+            f"port {port} on {host} is taken; choose another with {option} (0 takes a free one)"
         ) from None

@@ -125,6 +125,27 @@ def test_a_database_id_that_production_refuses_is_an_error_in_words() -> None:
     assert (code, "--database: 'No' is no database id" in errors) == (1, True)
 
 
+@pytest.mark.parametrize(("durable", "synchronous"), [("process", 1), ("full", 2)])
+async def test_commits_are_synced_to_the_disk_if_asked(tmp_path: Path, durable: str, synchronous: int) -> None:
+    """A test cannot cut the power: it looks at what SQLite promises (2: each commit is synced)."""
+    is_full = durable == "full"
+    firestore = firestore_emulator.FirestoreEmulator(tmp_path, survives_power_cuts=is_full)
+    tasks = tasks_emulator.TasksEmulator(tmp_path, survives_power_cuts=is_full)
+    for database in (firestore.engine.storage.database, tasks.engine._database):
+        assert database.rows("PRAGMA synchronous") == [(synchronous,)]
+    firestore.engine.close()
+    tasks.engine.close()
+    async with emulator_process("--data", str(tmp_path), "--durable", durable) as emulator:
+        assert await answers(emulator.firestore)
+
+
+async def test_it_listens_where_it_is_asked_to() -> None:
+    async with started(*FREE_PORTS, "--host", "0.0.0.0", "--json") as (_, line):
+        addresses = json.loads(line)
+        port = addresses["FIRESTORE_EMULATOR_HOST"].removeprefix("0.0.0.0:")
+        assert await answers(f"127.0.0.1:{port}")
+
+
 async def test_queries_are_held_to_the_indexes_given(tmp_path: Path) -> None:
     file = tmp_path / "firestore.indexes.json"
     file.write_text('{"indexes": [], "fieldOverrides": []}')

@@ -63,9 +63,14 @@ Observer = Callable[[Sequence[Change], int], None]
 
 class Engine:
     def __init__(
-        self, path: Path | None = None, clock: Clock = system_clock, index_rules: IndexRules | None = None
+        self,
+        path: Path | None = None,
+        clock: Clock = system_clock,
+        index_rules: IndexRules | None = None,
+        *,
+        survives_power_cuts: bool = False,
     ) -> None:
-        self.storage = Storage(path)
+        self.storage = Storage(path, survives_power_cuts=survives_power_cuts)
         self.index_rules = index_rules
         self._clock = clock
         self._last_micros = self.storage.last_commit_micros()

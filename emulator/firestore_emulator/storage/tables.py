@@ -83,8 +83,8 @@ class Update(NamedTuple):
 
 
 class Storage:
-    def __init__(self, path: Path | None) -> None:
-        self.database = Database(path, SCHEMA)
+    def __init__(self, path: Path | None, *, survives_power_cuts: bool = False) -> None:
+        self.database = Database(path, SCHEMA, survives_power_cuts=survives_power_cuts)
         self._drop_entries_of_earlier_versions()
         (last,) = self.database.execute("SELECT coalesce(max(id), 0) FROM documents").fetchone()
         self.next_number: int = last + 1

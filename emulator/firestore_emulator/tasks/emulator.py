@@ -44,6 +44,7 @@ class TasksEmulator:
         issuer: str = GOOGLE_ISSUER,
         random: Random | None = None,
         functions: str | None = None,
+        survives_power_cuts: bool = False,
     ) -> None:
         self._functions = functions
         self._queues = [names.queue(name) for name in queues]
@@ -53,6 +54,7 @@ class TasksEmulator:
             tombstone=tombstone,
             queue_tombstone=queue_tombstone,
             random=random or SystemRandom(),
+            survives_power_cuts=survives_power_cuts,
         )
         self.issuer = TokenIssuer(clock, issuer=issuer, key_file=None if data is None else data / KEY_FILE)
         self._pool = HttpSender()

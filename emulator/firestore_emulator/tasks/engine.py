@@ -38,8 +38,10 @@ class Engine:
         tombstone: timedelta,
         queue_tombstone: timedelta,
         random: Random,
+        survives_power_cuts: bool = False,
     ) -> None:
-        self._database = Database(path, queues.SCHEMA + tasks.SCHEMA)
+        schema = queues.SCHEMA + tasks.SCHEMA
+        self._database = Database(path, schema, survives_power_cuts=survives_power_cuts)
         self.clock = clock
         self.queues = Queues(self._database, tombstone=queue_tombstone)
         self.tasks = Tasks(self._database, tombstone=tombstone, random=random)

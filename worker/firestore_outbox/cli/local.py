@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 from firestore_outbox.cli.output import Json, console, fail, run, stop_on_signals
 
+Durable = Literal["process", "full"]
 DevPort = Annotated[int | None, typer.Option(min=0, max=65535, help="0 takes a free one.")]
 PORTS = {"firestore": 8080, "tasks": 8123, "functions": 8081, "worker": 8082, "provider": 8083, "page": 8084}
 OFFSETS = {"firestore": 0, "functions": 1, "worker": 2, "provider": 3, "page": 4, "tasks": 8}
@@ -64,6 +65,10 @@ def emulator(
         bool, typer.Option("--optimistic", help="Transactions take no locks; a commit that comes too late is aborted.")
     ] = False,
     tasks_only: Annotated[bool, typer.Option("--tasks-only", help="Serve Cloud Tasks alone.")] = False,
+    host: Annotated[str, typer.Option(help="The address to listen on. Every caller is believed.")] = "127.0.0.1",
+    durable: Annotated[
+        Durable, typer.Option(help="With --data: what survives. `full` is a power cut too, and syncs each commit.")
+    ] = "process",
     with_parent: Annotated[
         bool, typer.Option("--with-parent", help="Exit at once when the process that started it is gone.")
     ] = False,
@@ -88,6 +93,8 @@ def emulator(
             tasks_only=tasks_only,
             as_json=as_json,
             with_parent=with_parent,
+            host=host,
+            durable=durable,
             port_option="--firestore-port",
         )
     except emulator_command.Refused as refused:
