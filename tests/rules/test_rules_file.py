@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -60,8 +60,7 @@ async def http(emulator: FirestoreEmulator) -> AsyncIterator[httpx.AsyncClient]:
 async def test_a_refusal_says_which_condition_was_false_and_what_it_saw(
     http: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.INFO):
-        answer = await http.get(f"{ROOT}/papers/1", headers=BOB)
+    answer = await http.get(f"{ROOT}/papers/1", headers=BOB)
     assert answer.status_code == 403
     expected = [
         "get papers/1 by user bob is refused by the security rules",
@@ -73,6 +72,28 @@ async def test_a_refusal_says_which_condition_was_false_and_what_it_saw(
     assert "\n".join(expected) in caplog.text
     (told,) = (await http.get("/emulator/v1/projects/p:ruleRefusals")).json()["refusals"]
     assert (told["method"], told["path"], told["uid"], told["reasons"]) == ("get", "papers/1", "bob", expected[1:])
+
+
+async def test_the_command_prints_a_refusal(file: Path) -> None:
+    command = Path(sys.executable).parent / "firestore-emulator"
+    process = await asyncio.create_subprocess_exec(
+        *(str(command), "--port=0", "--tasks-port=0", "--json", f"--rules={file}"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            address = json.loads(await process.stdout.readline())["FIRESTORE_EMULATOR_HOST"]
+            async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as client:
+                assert (await client.get(f"http://{address}{ROOT}/papers/1", headers=BOB)).status_code == 403
+            first, second = [(await process.stderr.readline()).decode() for _ in range(2)]
+    finally:
+        process.kill()
+        await process.wait()
+    assert first == "get papers/1 by user bob is refused by the security rules\n"
+    assert second == "line 8: allow get: false\n"
 
 
 async def test_a_refusal_says_why_a_condition_failed(http: httpx.AsyncClient) -> None:
