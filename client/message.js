@@ -14,6 +14,32 @@ const MAX_PARTS_BYTES = 240 * 1024;
 const MAX_AHEAD_DAYS = 365;
 const DAY_MS = 86_400_000;
 
+/** What a field must match, and the words for one that does not. The worker's own rules and words are the same.
+ *  @typedef {{ pattern: RegExp, words: string }} Rule */
+
+/** @type {Rule} */
+const REQUEST_ID = {
+  pattern: /^(?!__.*__$)[A-Za-z0-9_-]{8,128}$/,
+  words: 'must be 8 to 128 of A-Z, a-z, 0-9, _ and -, and must not begin and end with two underscores',
+};
+/** @type {Rule} */
+const ACCOUNT_ID = {
+  pattern: /^(?!.*__)(?!(?:\.|\.\.|\*)$)[^/]{1,128}$/s,
+  words: 'must be 1 to 128 characters without a slash and without two underscores in a row',
+};
+/** @type {Rule} */
+const ADDRESS = {
+  pattern: /^[^_/\s][^/\s]{0,255}$/,
+  words: 'must be 1 to 256 characters without slashes and blanks, and with no underscore in front',
+};
+/** @type {Rule} */
+const MEDIA_ID = { pattern: /^[^/]{1,512}$/, words: 'must be 1 to 512 characters without a slash' };
+/** @type {Rule} */
+const MEDIA_TYPE = {
+  pattern: /^(?!.{201})[\w.+-]+\/[\w.+-]+(;.*)?$/,
+  words: 'must be a media type such as image/png',
+};
+
 /**
  * @typedef {{ type: 'text', text: string }} TextPart
  * @typedef {{ type: 'media', mediaId: string, mimeType: string, caption?: string, filename?: string }} MediaPart
@@ -91,13 +117,9 @@ export function threadIdOf(accountId, to) {
  * @returns {Checked}
  */
 export function checked({ requestId, accountId, to, uid, text, parts, at, sendBy }) {
-  requireText('requestId', requestId, 128);
-  if (!/^[A-Za-z0-9_-]{8,128}$/.test(requestId)) throw invalid('requestId must be 8 to 128 of A-Z, a-z, 0-9, _ and -');
-  if (/^__.*__$/.test(requestId)) throw invalid('requestId must not begin and end with two underscores');
-  requireText('accountId', accountId, 128);
-  if (/\/|__/.test(accountId)) throw invalid('accountId must have no slash and no two underscores in a row');
-  requireText('to', to, 256);
-  if (/^_|[/\s]/.test(to)) throw invalid('to must have no slashes, no blanks and no underscore in front');
+  requireRule('requestId', requestId, REQUEST_ID);
+  requireRule('accountId', accountId, ACCOUNT_ID);
+  requireRule('to', to, ADDRESS);
   requireText('uid', uid, 128);
   if ((text === undefined) === (parts === undefined)) throw invalid('a message has either text or parts');
   const identity = {
@@ -121,17 +143,17 @@ function checkedTimes(at = null, sendBy = null) {
   if (times.at && times.at.getTime() - Date.now() > MAX_AHEAD_DAYS * DAY_MS) {
     throw invalid(`at is more than ${MAX_AHEAD_DAYS} days ahead`);
   }
-  if (times.at && times.sendBy && times.sendBy < times.at) throw invalid('sendBy is before at: it could never be sent');
+  if (times.at && times.sendBy && times.sendBy < times.at) throw invalid('sendBy is before at, so the message could never be sent');
   return times;
 }
 
 /** What each type of part has: the longest value of a field, and whether it must be there.
- *  @type {Record<string, Record<string, { most: number, least?: number, optional?: true }>>} */
+ *  @type {Record<string, Record<string, Rule | { most: number, least?: number, optional?: true }>>} */
 const PARTS = {
   text: { text: { most: MAX_TEXT } },
   media: {
-    mediaId: { most: 512 },
-    mimeType: { most: 200 },
+    mediaId: MEDIA_ID,
+    mimeType: MEDIA_TYPE,
     caption: { most: MAX_TEXT, optional: true },
     filename: { most: 512, optional: true },
   },
@@ -141,7 +163,7 @@ const PARTS = {
 /** @param {unknown} parts */
 function checkedParts(parts) {
   if (!Array.isArray(parts) || parts.length < 1 || parts.length > MAX_PARTS) {
-    throw invalid(`a message has 1 to ${MAX_PARTS} parts`);
+    throw invalid(`parts must be a list of 1 to ${MAX_PARTS} parts`);
   }
   const good = parts.map((part, index) => checkedPart(part, `parts[${index}]`));
   requireBytes('parts', good.flatMap((part) => Object.values(part).flat()), MAX_PARTS_BYTES);
@@ -156,18 +178,15 @@ function checkedParts(parts) {
 function checkedPart(part, where) {
   const { type, params, ...fields } = Object(part);
   const known = Object.hasOwn(PARTS, type) ? PARTS[type] : undefined;
-  if (!known) throw invalid(`${where} must have a type: text, media or template`);
   const at = (/** @type {string} */ name) => (where ? `${where}.${name}` : name);
+  if (!known) throw invalid(`${at('type')} must be text, media or template`);
   for (const name of Object.keys(fields)) {
     if (!Object.hasOwn(known, name)) throw invalid(`${at(name)} is no field of a ${type} part`);
     if (fields[name] === undefined) delete fields[name]; // as if it were not there; Firestore takes no undefined
   }
-  for (const [name, { most, least, optional }] of Object.entries(known)) {
-    if (!optional || name in fields) requireText(at(name), fields[name], most, least);
-  }
-  if (type === 'media' && fields.mediaId.includes('/')) throw invalid(`${at('mediaId')} must have no slash`);
-  if (type === 'media' && !/^[\w.+-]+\/[\w.+-]+(;.*)?$/.test(fields.mimeType)) {
-    throw invalid(`${at('mimeType')} is no media type such as image/png`);
+  for (const [name, rule] of Object.entries(known)) {
+    if ('pattern' in rule) requireRule(at(name), fields[name], rule);
+    else if (!rule.optional || name in fields) requireText(at(name), fields[name], rule.most, rule.least);
   }
   if (type === 'template') return { type, ...fields, params: checkedParams(params, at('params')) };
   if (params !== undefined) throw invalid(`${at('params')} is no field of a ${type} part`);
@@ -182,7 +201,7 @@ function checkedPart(part, where) {
 function checkedParams(params, where) {
   if (!Array.isArray(params)) throw invalid(`${where} must be a list of texts`);
   if (params.length > MAX_PARAMS) {
-    throw invalid(`${where} has ${params.length} entries; at most ${MAX_PARAMS} are allowed`);
+    throw invalid(`${where} has ${count(params.length)} entries; at most ${count(MAX_PARAMS)} are allowed`);
   }
   params.forEach((value, index) => requireText(`${where}[${index}]`, value, MAX_PARAM, 0));
   requireBytes(where, params, MAX_PARAMS_BYTES);
@@ -196,7 +215,26 @@ function checkedParams(params, where) {
  */
 function requireBytes(name, texts, most) {
   const bytes = new TextEncoder().encode(texts.join('')).length;
-  if (bytes > most) throw invalid(`${name} has ${bytes} bytes of text; at most ${most} are allowed`);
+  if (bytes > most) throw invalid(`${name} has ${count(bytes)} bytes of text; at most ${count(most)} are allowed`);
+}
+
+/**
+ * 4097 as 4,097.
+ *
+ * @param {number} number
+ */
+function count(number) {
+  return number.toLocaleString('en-US');
+}
+
+/**
+ * @param {string} name
+ * @param {unknown} value
+ * @param {Rule} rule
+ */
+function requireRule(name, value, { pattern, words }) {
+  if (typeof value !== 'string') throw invalid(`${name} must be a text`);
+  if (!pattern.test(value)) throw invalid(`${name} ${words}`);
 }
 
 /**
@@ -210,7 +248,9 @@ function requireBytes(name, texts, most) {
 function requireText(name, value, most, least = 1) {
   if (typeof value !== 'string') throw invalid(`${name} must be a text`);
   if (value.length < least) throw invalid(value ? `${name} is too short` : `${name} is empty`);
-  if (value.length > most) throw invalid(`${name} has ${value.length} characters; at most ${most} are allowed`);
+  if (value.length > most) {
+    throw invalid(`${name} has ${count(value.length)} characters; at most ${count(most)} are allowed`);
+  }
 }
 
 /**

@@ -221,8 +221,8 @@ async def test_what_writes_each_document_on_its_own_is_refused(client: firestore
     [
         ({"text": ""}, "text is empty"),
         ({"request_id": "short"}, "8 to 128"),
-        ({"at": datetime(2030, 1, 1)}, "at must be a datetime with a time zone"),  # noqa: DTZ001  # that is the fault
-        ({"send_by": "2030-01-01"}, "send_by must be a datetime with a time zone"),
+        ({"at": datetime(2030, 1, 1)}, "at must be a time with an offset"),  # noqa: DTZ001  # that is the fault
+        ({"send_by": "2030-01-01"}, "send_by must be a time with an offset"),
     ],
 )
 async def test_a_wrong_message_is_refused_before_anything_is_added(

@@ -206,8 +206,8 @@ def test_parts_and_a_rule_are_taken_as_they_are(stack: Stack) -> None:
         (["--cron", "61 * * * *"], "schedule: '61 * * * *' is no cron schedule"),
         (["--at", "2020-01-31T09:00"], "no time is left"),
         ([*LATER, "--window", "6-6"], "window: startHour and endHour are the same"),
-        ([*LATER, "--id", "a/b"], "reminderId: it must be 1 to 100"),
-        ([*LATER, "--to", "a b"], "targets[1].to: 'a b' is no address"),
+        ([*LATER, "--id", "a/b"], "reminderId must be 1 to 100"),
+        ([*LATER, "--to", "a b"], "targets[1].to must be 1 to 256"),
         ([*LATER, "--to", "1@g.us"], "targets: '1@g.us' is there twice"),
         ([*LATER, "--account", "no-such-account"], "accounts/no-such-account does not exist"),
     ],
@@ -226,7 +226,7 @@ def test_a_bad_line_of_a_file_is_named(stack: Stack, tmp_path: Path) -> None:
     words = ("reminders", "add", "--account", stack.account(), "--targets", str(file), "--text", "x", *ALL_DAY)
     said = stack(*words, "--at", "now")
     assert (said.code, said.out) == (1, "")
-    assert f"{file}, line 4.to: '2 @g.us' is no address" in said.err
+    assert f"{file}, line 4.to must be 1 to 256" in said.err
 
 
 def test_an_account_that_is_not_there_is_named_before_anything_else_is_asked(stack: Stack) -> None:

@@ -43,9 +43,3 @@ async def ruled(ruled_place: Place) -> Backend:
 def _load_rules(address: str, project: str) -> None:
     with OfficialEmulator.start(environ={HOST_VARIABLE: address}) as emulator:  # the one that runs
         emulator.load_rules(RULES.read_text(encoding="utf-8"), project=project)
-
-
-@pytest.fixture
-def inprocess_backend(inprocess_place: Place) -> Backend:
-    """The quickest one, for what never reaches it."""
-    return Backend(inprocess_place)

@@ -7,6 +7,7 @@ for its form. They may be stricter than the worker, which forgives what it does 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from datetime import UTC, datetime, timedelta
@@ -70,22 +71,24 @@ TAKEN: dict[str, dict[str, Any]] = {
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no id": ({**GOOD, "requestId": None}, "requestId must be a text"),
     "a short id": ({**GOOD, "requestId": "abc1234"}, "8 to 128"),
-    "a long id": ({**GOOD, "requestId": "x" * 129}, "at most 128"),
+    "a long id": ({**GOOD, "requestId": "x" * 129}, "8 to 128"),
     "an id with a slash": ({**GOOD, "requestId": "abcd/efgh"}, "8 to 128"),
     "an id with a line end": ({**GOOD, "requestId": "abcdefgh\n"}, "8 to 128"),
     "an id that Firestore keeps for itself": ({**GOOD, "requestId": "__abcd__"}, "two underscores"),
-    "an empty account": ({**GOOD, "accountId": ""}, "accountId is empty"),
-    "an account with a slash": ({**GOOD, "accountId": "a/b"}, "accountId must have no slash"),
-    "an account with two underscores": ({**GOOD, "accountId": "a__b"}, "accountId must have no slash"),
-    "a long account": ({**GOOD, "accountId": "x" * 129}, "accountId has 129"),
-    "an empty address": ({**GOOD, "to": ""}, "to is empty"),
+    "an empty account": ({**GOOD, "accountId": ""}, "accountId must be 1 to 128"),
+    "an account with a slash": ({**GOOD, "accountId": "a/b"}, "accountId must be 1 to 128"),
+    "an account with two underscores": ({**GOOD, "accountId": "a__b"}, "accountId must be 1 to 128"),
+    "a long account": ({**GOOD, "accountId": "x" * 129}, "accountId must be 1 to 128"),
+    "an account that is a star": ({**GOOD, "accountId": "*"}, "accountId must be 1 to 128"),
+    "an account that is two dots": ({**GOOD, "accountId": ".."}, "accountId must be 1 to 128"),
+    "an empty address": ({**GOOD, "to": ""}, "to must be 1 to 256"),
     "a number for an address": ({**GOOD, "to": 491511234567}, "to must be a text"),
-    "an address with a blank": ({**GOOD, "to": "+49 151"}, "no blanks"),
-    "an address with a slash": ({**GOOD, "to": "a/b"}, "no slashes"),
+    "an address with a blank": ({**GOOD, "to": "+49 151"}, "without slashes and blanks"),
+    "an address with a slash": ({**GOOD, "to": "a/b"}, "without slashes"),
     "an address with an underscore in front": ({**GOOD, "to": "_a"}, "no underscore in front"),
     "no user": ({**GOOD, "uid": ""}, "uid is empty"),
     "an empty text": ({**GOOD, "text": ""}, "text is empty"),
-    "a long text": ({**GOOD, "text": "x" * 4097}, "text has 4097 characters; at most 4096"),
+    "a long text": ({**GOOD, "text": "x" * 4097}, "text has 4,097 characters; at most 4,096"),
     "text and parts": ({**with_parts(IMAGE), "text": "Hello"}, "either text or parts"),
     "neither text nor parts": ({k: v for k, v in GOOD.items() if k != "text"}, "either text or parts"),
     "no parts": (with_parts(), "1 to 10 parts"),
@@ -100,10 +103,13 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a part with an unknown field": (with_parts({**IMAGE, "size": 3}), r"parts\[0\].size is no field of a media"),
     "values on a text": (with_parts({"type": "text", "text": "a", "params": []}), r"parts\[0\].params is no field"),
     "a picture without its id": (with_parts({"type": "media", "mimeType": "image/png"}), r"parts\[0\].mediaId"),
-    "a picture with a path": (with_parts({**IMAGE, "mediaId": "a/b"}), "mediaId must have no slash"),
-    "a picture of no media type": (with_parts({**IMAGE, "mimeType": "png"}), "no media type such as"),
+    "a picture with a path": (
+        with_parts({**IMAGE, "mediaId": "a/b"}),
+        "mediaId must be 1 to 512 characters without a slash",
+    ),
+    "a picture of no media type": (with_parts({**IMAGE, "mimeType": "png"}), "must be a media type such as"),
     "an empty caption": (with_parts({**IMAGE, "caption": ""}), "caption is empty"),
-    "the second part": (with_parts(IMAGE, {**IMAGE, "caption": "x" * 4097}), r"parts\[1\].caption has 4097"),
+    "the second part": (with_parts(IMAGE, {**IMAGE, "caption": "x" * 4097}), r"parts\[1\].caption has 4,097"),
     "a template without values' list": (with_parts({**TEMPLATE, "params": None}), "params must be a list"),
     "a template with a text for a list": (with_parts({**TEMPLATE, "params": "Ada"}), "params must be a list"),
     "a template with a number": (with_parts({**TEMPLATE, "params": ["a", 3]}), r"params\[1\] must be a text"),
@@ -113,19 +119,19 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a template with a long value": (
         with_parts({**TEMPLATE, "params": ["", "x" * 1025]}),
-        r"params\[1\] has 1025 characters; at most 1024",
+        r"params\[1\] has 1,025 characters; at most 1,024",
     ),
     "a template with values above 32 KiB": (
         with_parts({**TEMPLATE, "params": ["é" * 1024] * 16 + ["x"]}),
-        r"params has 32769 bytes of text; at most 32768",
+        r"params has 32,769 bytes of text; at most 32,768",
     ),
     "more than the worker takes": (
         with_parts(*[{**TEMPLATE, "params": ["x" * 1024] * 32}] * 8),
-        "parts has 262[0-9]{3} bytes of text; at most 245760",
+        "parts has 262,[0-9]{3} bytes of text; at most 245,760",
     ),
     "a template with a short language": (with_parts({**TEMPLATE, "language": "e"}), "language is too short"),
     "more than a year ahead": ({**GOOD, "at": days(365.01)}, "365 days"),
-    "a deadline before the time": ({**GOOD, "at": days(2), "sendBy": days(1)}, "it could never be sent"),
+    "a deadline before the time": ({**GOOD, "at": days(2), "sendBy": days(1)}, "the message could never be sent"),
 }
 
 ALL = [*TAKEN.values(), *(message for message, _ in REFUSED.values())]
@@ -176,12 +182,12 @@ def test_both_clients_take(javascript: list[str | None], case: str) -> None:
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_both_clients_refuse_in_words(javascript: list[str | None], case: str) -> None:
+def test_both_clients_refuse_in_the_same_words(javascript: list[str | None], case: str) -> None:
     message, words = REFUSED[case]
-    for sentence in (python(message), javascript[ALL.index(message)]):
-        assert sentence is not None
-        with pytest.raises(InvalidMessage, match=words):
-            raise InvalidMessage(sentence)
+    sentence = python(message)
+    assert sentence is not None
+    assert re.search(words, sentence)
+    assert javascript[ALL.index(message)] == sentence
 
 
 @pytest.mark.parametrize("case", TAKEN)

@@ -9,6 +9,7 @@ from google.api_core.datetime_helpers import DatetimeWithNanoseconds
 from hypothesis import given
 from hypothesis import strategies as st
 
+from firestore_outbox.messages import faults
 from firestore_outbox.messages.model import MediaPart, OutboxMessage, OutboxStatus, TemplatePart, TextPart
 from firestore_outbox.messages.validation import InvalidMessage, parse_message
 from firestore_outbox.providers.outcome import ErrorCode
@@ -81,20 +82,17 @@ def test_fields_of_others_are_left_alone() -> None:
             "threadId is 'other__491701234567'; for this account and recipient it must be 'acme__491701234567'.",
         ),
         ({"requestId": "request-2"}, "requestId is 'request-2', but the document is outbox/request-1."),
-        ({"requestId": "a/b"}, "requestId is 'a/b', which must be 8 to 128 of A-Z, a-z, 0-9, _ and -."),
-        ({"requestId": 7}, "requestId is 7: input should be a valid string."),
+        ({"requestId": "a/b"}, f"requestId {faults.REQUEST_ID}."),
+        ({"requestId": 7}, "requestId must be a text."),
         (
             {"accountId": "a__b", "threadId": "a__b__491701234567"},
-            "accountId 'a__b' contains two underscores in a row.",
+            f"accountId {faults.ACCOUNT_ID}.",
         ),
-        ({"to": ""}, "to is '', which must be non-empty, without slashes or blanks, and with no underscore in front."),
-        (
-            {"to": "../secret"},
-            "to is '../secret', which must be non-empty, without slashes or blanks, and with no underscore in front.",
-        ),
-        ({"parts": []}, "parts is empty; a message has 1 to 10 parts."),
-        ({"parts": "hello"}, "parts is 'hello': input should be a valid list."),
-        ({"parts": [{"type": "text", "text": "x"}] * 11}, "parts has too many entries; a message has 1 to 10 parts."),
+        ({"to": ""}, f"to {faults.ADDRESS}."),
+        ({"to": "../secret"}, f"to {faults.ADDRESS}."),
+        ({"parts": []}, "parts must be a list of 1 to 10 parts."),
+        ({"parts": "hello"}, "parts must be a list of 1 to 10 parts."),
+        ({"parts": [{"type": "text", "text": "x"}] * 11}, "parts must be a list of 1 to 10 parts."),
         (
             {"parts": [{**TEMPLATE, "params": [""] * 101}]},
             "parts[0].params has 101 entries; at most 100 are allowed.",
@@ -113,7 +111,7 @@ def test_fields_of_others_are_left_alone() -> None:
         ),
         (
             {"parts": [7] * 100_000},
-            "parts[0] is 7: input should be a valid dictionary or object to extract fields from.",
+            "parts[0].type must be text, media or template.",
         ),
         (
             {"parts": [{"type": "text", "text": "x" * 5000}]},
@@ -123,17 +121,17 @@ def test_fields_of_others_are_left_alone() -> None:
         ({"parts": [{"type": "text"}]}, "parts[0].text is missing."),
         (
             {"parts": [{"type": "text", "text": "x"}, {"type": "carrier-pigeon"}]},
-            "parts[1] has the unknown type 'carrier-pigeon'; known are text, media and template.",
+            "parts[1].type must be text, media or template.",
         ),
-        ({"parts": [{"text": "x"}]}, "parts[0] has no type; known are text, media and template."),
+        ({"parts": [{"text": "x"}]}, "parts[0].type must be text, media or template."),
         (
             {"parts": [{"type": "media", "mediaId": "m", "mimeType": "picture"}]},
-            "parts[0].mimeType is 'picture', which is no media type such as image/png.",
+            "parts[0].mimeType must be a media type such as image/png.",
         ),
         ({"nextAttemptAt": None}, "nextAttemptAt is missing."),
-        ({"nextAttemptAt": "tomorrow"}, "nextAttemptAt is 'tomorrow': input should be a valid datetime."),
+        ({"nextAttemptAt": "tomorrow"}, f"nextAttemptAt {faults.NO_TIME}."),
         ({"nextAttemptAt": NOW + timedelta(days=400)}, "nextAttemptAt is more than 365 days ahead."),
-        ({"createdAt": datetime(2026, 1, 1)}, "createdAt is a datetime: input should have timezone info."),  # noqa: DTZ001  # the point
+        ({"createdAt": datetime(2026, 1, 1)}, f"createdAt {faults.NO_TIME}."),  # noqa: DTZ001  # the point
         ({"attempts": True}, "attempts is True: input should be a valid integer."),
         ({"attempts": -1}, "attempts is -1: input should be greater than or equal to 0."),
         ({"partsSent": 2}, "partsSent is 2, but there are 1 parts."),

@@ -99,5 +99,11 @@ def test_a_backend_that_sends_does_not_load_the_worker() -> None:
         "firestore_outbox.backend",
         "firestore_outbox.backend.batch",
         "firestore_outbox.backend.message",
+        "firestore_outbox.messages",
+        "firestore_outbox.messages.address",
+        "firestore_outbox.messages.faults",
+        "firestore_outbox.messages.ids",
+        "firestore_outbox.messages.limits",
+        "firestore_outbox.messages.new_documents",
     }
-    assert not {"starlette", "httpx", "typer"} & loaded
+    assert not {"starlette", "httpx", "pydantic", "typer"} & loaded

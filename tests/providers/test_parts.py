@@ -191,16 +191,30 @@ def test_a_jitter_that_is_no_range_is_refused(shortest: int, longest: int) -> No
 
 
 def test_a_correlation_is_read_as_it_was_written() -> None:
-    it = Correlation(request_id="01HX-_z", part=2, parts=3)
-    assert (str(it), it.key, it.is_last) == ("01HX-_z:2:3", "01HX-_z:2", True)
+    it = Correlation(request_id="01HX-_zq", part=2, parts=3)
+    assert (str(it), it.key, it.is_last) == ("01HX-_zq:2:3", "01HX-_zq:2", True)
     assert Correlation.parse(str(it)) == it
     later = replace(it, series=1)
-    assert (str(later), later.key) == ("01HX-_z:2:3:1", "01HX-_z:2:1")
+    assert (str(later), later.key) == ("01HX-_zq:2:3:1", "01HX-_zq:2:1")
     assert Correlation.parse(str(later)) == later
 
 
 @pytest.mark.parametrize(
-    "foreign", ["", "a:b:c", "a:1:1", "a:0:0", "a:1", "a:0:1:x", "a:0:1:", "a:0:1:2:3", "a b:0:1", "a:٠:1", "a:0:1\n"]
+    "foreign",
+    [
+        "",
+        "request-1:b:c",
+        "request-1:1:1",
+        "request-1:0:0",
+        "request-1:1",
+        "request-1:0:1:x",
+        "request-1:0:1:",
+        "request-1:0:1:2:3",
+        "request 1:0:1",
+        "request-1:٠:1",
+        "request-1:0:1\n",
+        "short:0:1",
+    ],
 )
 def test_a_mark_that_is_not_ours_is_no_correlation(foreign: str) -> None:
     assert Correlation.parse(foreign) is None

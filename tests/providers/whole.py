@@ -24,7 +24,7 @@ from firestore_outbox.local.simulators.api import WebhookForm
 from firestore_outbox.local.simulators.app import FORMS
 from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET
 from firestore_outbox.messages.enqueue import Enqueued, NewMessage
-from firestore_outbox.messages.model import thread_id_of
+from firestore_outbox.messages.ids import thread_id_of
 from firestore_outbox.settings import Settings
 from firestore_outbox.wiring import System, assemble
 from tests.providers.linked import Link, linked

@@ -52,27 +52,27 @@ def faults(**changes: Any) -> tuple[str, ...]:
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "an id that is a path": ({"reminder_id": "a/b"}, "reminderId: it must be 1 to 100"),
-    "no account": ({"accountId": None}, "accountId: it is missing"),
-    "an account that is a path": ({"accountId": "a/b"}, "accountId: 'a/b' is no account's name"),
-    "an account with two underscores": ({"accountId": "a__b"}, "accountId: it has two underscores"),
-    "no parts": ({"parts": []}, "parts: there are 0; allowed are 1 to 10"),
-    "a part without words": ({"parts": [{"type": "text", "text": ""}]}, "parts[0].text: it is empty"),
-    "a long text": ({"parts": [{"type": "text", "text": "x" * 4097}]}, "parts[0].text: it has 4,097 characters"),
-    "a part of an unknown type": ({"parts": [{"type": "smell"}]}, "parts[0]: the type 'smell' is unknown"),
-    "a zone that there is not": ({"timezone": "Mars/Olympus"}, "timezone: 'Mars/Olympus' is no time zone"),
-    "no zone": ({"timezone": None}, "timezone: it is missing"),
-    "an hour that there is not": ({"window": {"startHour": 6, "endHour": 25}}, "window.endHour: "),
+    "an id that is a path": ({"reminder_id": "a/b"}, "reminderId must be 1 to 100"),
+    "no account": ({"accountId": None}, "accountId is missing"),
+    "an account that is a path": ({"accountId": "a/b"}, "accountId must be 1 to 128 characters"),
+    "an account with two underscores": ({"accountId": "a__b"}, "accountId must be 1 to 128 characters"),
+    "no parts": ({"parts": []}, "parts must be a list of 1 to 10"),
+    "a part without words": ({"parts": [{"type": "text", "text": ""}]}, "parts[0].text is empty"),
+    "a long text": ({"parts": [{"type": "text", "text": "x" * 4097}]}, "parts[0].text has 4,097 characters"),
+    "a part of an unknown type": ({"parts": [{"type": "smell"}]}, "parts[0].type must be text, media or template"),
+    "a zone that there is not": ({"timezone": "Mars/Olympus"}, "timezone must be a time zone"),
+    "no zone": ({"timezone": None}, "timezone is missing"),
+    "an hour that there is not": ({"window": {"startHour": 6, "endHour": 25}}, "window.endHour is 25: "),
     "a window without hours": (
         {"window": {"startHour": 6, "endHour": 6}},
         "window: startHour and endHour are the same",
     ),
-    "a window with more in it": ({"window": {"startHour": 6, "minute": 1}}, "window.minute: it is unknown"),
-    "no schedule": ({"schedule": None}, "schedule: it is missing"),
-    "a schedule of an unknown type": ({"schedule": {"type": "moon"}}, "schedule: the type 'moon' is unknown"),
+    "a window with more in it": ({"window": {"startHour": 6, "minute": 1}}, "window.minute is unknown"),
+    "no schedule": ({"schedule": None}, "schedule is missing"),
+    "a schedule of an unknown type": ({"schedule": {"type": "moon"}}, "schedule.type must be once, cron or rrule"),
     "a time without an offset": (
         {"schedule": {"type": "once", "at": datetime(2027, 1, 1)}},  # noqa: DTZ001 - that is the fault
-        "schedule.at: ",
+        "schedule.at must be a time with an offset",
     ),
     "a year of another age": (
         {"schedule": {"type": "once", "at": datetime(9999, 12, 31, tzinfo=UTC)}},
@@ -91,13 +91,13 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"schedule": {"type": "rrule", "rrule": "FREQ=HOURLY", "start": START - timedelta(days=400)}},
         "schedule.start: more than a year ago",
     ),
-    "an unknown end": ({"onWindowEnd": "explode"}, "onWindowEnd: 'explode' is none of 'stop' or 'resumeNextDay'"),
-    "an unknown way with what was missed": ({"missed": "cry"}, "missed: 'cry' is none of 'skip' or 'runOnce'"),
-    "a field that nobody reads": ({"windows": {}}, "windows: it is unknown; known are accountId"),
+    "an unknown end": ({"onWindowEnd": "explode"}, "onWindowEnd must be 'stop' or 'resumeNextDay'"),
+    "an unknown way with what was missed": ({"missed": "cry"}, "missed must be 'skip' or 'runOnce'"),
+    "a field that nobody reads": ({"windows": {}}, "windows is unknown; known are accountId"),
     "no targets": ({"targets": []}, "targets: there are none"),
-    "a target with a blank": ({"targets": ["1@g.us", "2 @g.us"]}, "targets[1].to: '2 @g.us' is no address"),
-    "a target that is a number": ({"targets": [491701]}, "targets[0]: "),
-    "a target without an address": ({"targets": [{"id": "a"}]}, "targets[0].to: it is missing"),
+    "a target with a blank": ({"targets": ["1@g.us", "2 @g.us"]}, "targets[1].to must be 1 to 256 characters"),
+    "a target that is a number": ({"targets": [491701]}, "targets[0] is 491701: "),
+    "a target without an address": ({"targets": [{"id": "a"}]}, "targets[0].to is missing"),
     "a target twice": ({"targets": ["1@g.us", "2@g.us", "1@g.us"]}, "targets: '1@g.us' is there twice"),
     "too many targets": ({"targets": ["1@g.us"] * (MAX_TARGETS + 1)}, "targets: there are 100,001; at most 100,000"),
 }
@@ -122,7 +122,7 @@ def test_every_fault_is_told_at_once() -> None:
         missed="cry",
     )
     told = " ".join(sentences)
-    for words in ("reminderId:", "parts[0].text:", "schedule: '99 9 * * *'", "targets[0].to:", "missed:"):
+    for words in ("reminderId must", "parts[0].text is", "schedule: '99 9 * * *'", "targets[0].to must", "missed must"):
         assert words in told, told
 
 

@@ -23,7 +23,7 @@ _HOME = {
     "watch_message": "backend.batch",
     "watch_thread": "backend.batch",
     "new_request_id": "backend.batch",
-    "thread_id_of": "backend.message",
+    "thread_id_of": "messages.ids",
     "InvalidMessage": "backend.message",
     "Message": "backend.batch",
     "Written": "backend.batch",
@@ -144,11 +144,12 @@ if TYPE_CHECKING:
         watch_message,
         watch_thread,
     )
-    from firestore_outbox.backend.message import InvalidMessage, thread_id_of
+    from firestore_outbox.backend.message import InvalidMessage
     from firestore_outbox.backend.poke import poke
     from firestore_outbox.handlers.context import Context, Permanent
     from firestore_outbox.handlers.registration import conversation, keyed
     from firestore_outbox.messages.correlation import Correlation
+    from firestore_outbox.messages.ids import thread_id_of
     from firestore_outbox.messages.model import MediaPart, OutboxMessage, TemplatePart, TextPart
     from firestore_outbox.providers.credentials import Credentials
     from firestore_outbox.providers.entry_points import ProviderTools

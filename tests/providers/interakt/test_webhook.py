@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from firestore_outbox.local.simulators.interakt import API
 from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET
 from firestore_outbox.messages.correlation import Correlation
-from firestore_outbox.messages.model import MAX_PARTS, MAX_TEXT, MediaPart, TextPart
+from firestore_outbox.messages.limits import MAX_PARTS, MAX_TEXT
+from firestore_outbox.messages.model import MediaPart, TextPart
 from firestore_outbox.providers.interakt.adapter import NAME, SIGNATURE_HEADER
 from firestore_outbox.providers.interakt.webhook import MAX_EVENTS, events_in
 from firestore_outbox.providers.outcome import ErrorCode, Sent, Unknown

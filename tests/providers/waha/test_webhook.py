@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firestore_outbox.messages.model import MAX_PARTS, MAX_TEXT, MediaPart, MessageStatus, TextPart
+from firestore_outbox.messages.limits import MAX_PARTS, MAX_TEXT
+from firestore_outbox.messages.model import MediaPart, MessageStatus, TextPart
 from firestore_outbox.providers.outcome import ErrorCode, Sent, Unknown
 from firestore_outbox.providers.protocol import (
     InboundMessage,

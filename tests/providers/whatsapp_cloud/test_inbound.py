@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from firestore_outbox.messages.model import MAX_PARTS, MAX_TEXT, MediaPart, TextPart
+from firestore_outbox.messages.limits import MAX_PARTS, MAX_TEXT
+from firestore_outbox.messages.model import MediaPart, TextPart
 from firestore_outbox.providers.protocol import InboundMessage, Unrecognised
 from firestore_outbox.providers.whatsapp_cloud.webhook import events_in
 from tests.providers.support import START

@@ -17,6 +17,7 @@ from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.queries import Find
 from firestore_outbox.firestore.writes import update, upsert
 from firestore_outbox.web.messages_api import MAX_BODY_BYTES
+from tests.messages.shared_faults import SHARED
 from tests.web.functions.firebase import Google, id_token, now, unsigned_token
 from tests.web.service.support import Service
 
@@ -281,19 +282,20 @@ BAD_BODIES: dict[str, tuple[Any, str]] = {
     "an account that is a path": (body(accountId="shop/members/ann"), "accountId must be"),
     "an account that is a number": (body(accountId=7), "accountId must be"),
     "an account that is a dot": (body(accountId="."), "accountId must be"),
-    "a request id that is a number": (body(requestId=12345678), "requestId must be a string"),
+    "a request id that is a number": (body(requestId=12345678), "requestId must be a text"),
     "a short request id": (body(requestId="x"), "8 to 128"),
+    "a request id that Firestore keeps for itself": (body(requestId="__abcdef__"), "two underscores"),
     "a request id that is a path": (body(requestId="a/b/c/d/e"), "8 to 128"),
-    "a recipient that is a number": (body(to=491701), "to must be a string"),
-    "a recipient that is a path": (body(to="a/b"), "without slashes"),
+    "a recipient that is a number": (body(to=491701), "to must be a text"),
+    "a recipient that is a path": (body(to="a/b"), "without slashes and blanks"),
     "parts that are none": (body(parts=[]), "1 to 10 parts"),
     "too many parts": (body(parts=[TEXT] * 11), "1 to 10 parts"),
-    "parts that are text": (body(parts="Hello!"), "parts must be a list of objects"),
-    "a part that is text": (body(parts=["Hello!"]), "parts must be a list of objects"),
-    "a part without a type": (body(parts=[{"text": "Hello!"}]), "parts[0] has no type"),
-    "a part of an unknown type": (body(parts=[{"type": "smell"}]), "unknown type 'smell'"),
+    "parts that are text": (body(parts="Hello!"), "parts must be a list of 1 to 10 parts"),
+    "a part that is text": (body(parts=["Hello!"]), "parts[0].type must be"),
+    "a part without a type": (body(parts=[{"text": "Hello!"}]), "parts[0].type must be"),
+    "a part of an unknown type": (body(parts=[{"type": "smell"}]), "parts[0].type must be"),
     "a part with a list for a type": (body(parts=[{"type": ["text"]}]), "parts[0]"),
-    "a part with more in it": (body(parts=[{**TEXT, "bold": True}]), "parts[0].bold is unknown"),
+    "a part with more in it": (body(parts=[{**TEXT, "bold": True}]), "parts[0].bold is no field of a text part"),
     "an empty text": (body(parts=[{"type": "text", "text": ""}]), "parts[0].text is empty"),
     "a long text": (body(parts=[{"type": "text", "text": "x" * 4097}]), "at most 4,096"),
     "a time in words": (body(sendAt="tomorrow"), "sendAt must be a time with an offset"),
@@ -360,3 +362,10 @@ async def test_a_call_is_to_be_repeated_when_firestore_is_out_of_reach(instance:
     instance.store.is_down = False
     assert (await post(body())).status_code == 201
     assert isinstance((await documents(instance))["outbox/request-1"]["createdAt"], datetime)
+
+
+@pytest.mark.parametrize("case", SHARED)
+async def test_the_api_says_what_a_backend_and_the_worker_say(instance: Service, case: str) -> None:
+    changes, sentence = SHARED[case]
+    answer = await post(body(**changes))
+    assert (answer.status_code, answer.json()["error"].removesuffix(".")) == (400, sentence)

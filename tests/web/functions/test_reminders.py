@@ -196,14 +196,14 @@ BAD_BODIES: dict[str, tuple[Any, str]] = {
     "no reminder id": (body(reminderId=None), "reminderId is missing"),
     "no targets": (body(targets=None), "targets is missing"),
     "an unknown field": (body(status="active"), "'status' is unknown; known are reminderId"),
-    "a reminder id that is a number": (body(reminderId=7), "reminderId must be a string"),
-    "a reminder id that is a path": (body(reminderId="a/b/c"), "reminderId: it must be 1 to 100"),
+    "a reminder id that is a number": (body(reminderId=7), "reminderId must be a text"),
+    "a reminder id that is a path": (body(reminderId="a/b/c"), "reminderId must be 1 to 100"),
     "targets that are text": (body(targets="1@g.us"), "targets must be a list"),
     "targets that are none": (body(targets=[]), "targets: there are none"),
-    "a target that is a path": (body(targets=["a/b"]), "targets[0].to: 'a/b' is no address"),
+    "a target that is a path": (body(targets=["a/b"]), "targets[0].to must be 1 to 256"),
     "a target twice": (body(targets=["1", "1"]), "targets: '1' is there twice"),
-    "a part with more in it": (body(parts=[{**TEXT, "bold": True}]), "parts[0].bold is unknown"),
-    "a schedule that is text": (body(schedule="daily"), "schedule: "),
+    "a part with more in it": (body(parts=[{**TEXT, "bold": True}]), "parts[0].bold is no field of a text part"),
+    "a schedule that is text": (body(schedule="daily"), "schedule.type must be"),
     "a time without an offset": (
         body(schedule={"type": "once", "at": "2030-01-31T09:00:00"}),
         "schedule.at must be a time with an offset",
@@ -214,8 +214,8 @@ BAD_BODIES: dict[str, tuple[Any, str]] = {
     ),
     "a cron that is none": (body(schedule={"type": "cron", "cron": "0 25 * * *"}), "schedule: '0 25 * * *' is no cron"),
     "a window of nothing": (body(window={"startHour": 6, "endHour": 6}), "window: startHour and endHour are the same"),
-    "an unknown zone": (body(timezone="Mars/Olympus"), "timezone: 'Mars/Olympus' is no time zone"),
-    "two faults": (body(timezone="Mars/Olympus", parts=[]), "parts: there are 0"),
+    "an unknown zone": (body(timezone="Mars/Olympus"), "timezone must be a time zone"),
+    "two faults": (body(timezone="Mars/Olympus", parts=[]), "parts must be a list of 1 to 10"),
 }
 
 

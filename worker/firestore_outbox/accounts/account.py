@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from firestore_outbox.accounts.window import Window, is_open, next_open
 from firestore_outbox.lane.pacing import Cap
+from firestore_outbox.messages.checked_fields import TimeZone, sentence_of
 
 DEFAULT_PER_MINUTE = 40.0
 DEFAULT_CONCURRENCY = 3
@@ -118,14 +119,6 @@ class InvalidAccount:
     sentence: str
 
 
-def _zone(name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise ValueError(f"{name!r} is no time zone such as Europe/Berlin") from error
-    return name
-
-
 class _Model(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore")
 
@@ -143,7 +136,7 @@ class _Window(_Model):
 
 class _Document(_Model):
     provider: Annotated[str, Field(min_length=1)]
-    timezone: Annotated[str, AfterValidator(_zone)] = "UTC"
+    timezone: TimeZone = "UTC"
     status: Annotated[AccountStatus, Field(strict=False)] = AccountStatus.ACTIVE
     pace: _Pace = _Pace()
     concurrency: Annotated[int, Field(ge=1, le=1000)] | None = None
@@ -164,9 +157,8 @@ def parse_account(
     try:
         document = _Document.model_validate(dict(raw))
     except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        where = ".".join(str(step) for step in fault["loc"])
-        return InvalidAccount(account_id=account_id, sentence=f"{where}: {fault['msg']}.")
+        sentence = f"{sentence_of(error.errors(include_url=False)[0])}."
+        return InvalidAccount(account_id=account_id, sentence=sentence)
     except (TypeError, ValueError):
         return InvalidAccount(account_id=account_id, sentence="The document is not a set of fields.")
     hours = document.window

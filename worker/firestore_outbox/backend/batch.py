@@ -15,7 +15,7 @@ the second batch is written. If the answer to the first try was lost, `sent.is_s
 another message has the id, and the action needs a new one.
 
 Security rules do not apply to a backend, so every field is checked here, and `InvalidMessage` says what is wrong.
-This module imports Google's client only, and nothing of the worker.
+This module imports Google's client and a few small modules of the standard library alone, and not the worker.
 """
 
 from __future__ import annotations
@@ -28,14 +28,9 @@ from typing import Any, TypeAlias
 
 from google.cloud import firestore
 
-from firestore_outbox.backend.message import (
-    Fields,
-    InvalidMessage,
-    NewMessage,
-    checked,
-    require_request_id,
-    thread_id_of,
-)
+from firestore_outbox.backend.message import InvalidMessage, NewMessage, checked, require_request_id
+from firestore_outbox.messages.ids import thread_id_of
+from firestore_outbox.messages.new_documents import Fields
 
 __all__ = [
     "InvalidMessage",

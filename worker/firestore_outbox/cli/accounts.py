@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,6 +24,8 @@ from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.gateway import Conflict, Snapshot
 from firestore_outbox.firestore.queries import Find
 from firestore_outbox.firestore.writes import DELETE, WriteOp, create, update, upsert
+from firestore_outbox.messages import faults
+from firestore_outbox.messages.ids import is_account_id
 from firestore_outbox.providers.credentials import Credentials, CredentialsUnavailable, credentials_from, is_usable
 from firestore_outbox.providers.protocol import Profile, Secret
 from firestore_outbox.providers.store_secrets import Kept, NotKept, keeper_from
@@ -33,7 +34,6 @@ from firestore_outbox.wiring import System
 CHECK_LIMIT = timedelta(seconds=10)
 STDIN = "-"
 
-_ACCOUNT_ID = re.compile(r"(?!.*__)[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
 AccountId = Annotated[str, typer.Argument(metavar="ACCOUNT", help="The accountId.")]
 
@@ -207,12 +207,11 @@ class Answers:
     def account_id(self, given: str | None) -> str:
         while True:
             answer = given if given is not None else self._asked("Account id", None, "ACCOUNT")
-            if _ACCOUNT_ID.fullmatch(answer):
+            if is_account_id(answer):
                 return answer
-            sentence = "at most 128 letters, digits, '.', '-' and '_', and never two '_' in a row"
             if given is not None:
-                raise typer.BadParameter(sentence, param_hint="ACCOUNT")
-            typer.echo(f"Not a valid account id: {sentence}.", err=True)
+                raise typer.BadParameter(f"accountId {faults.ACCOUNT_ID}", param_hint="ACCOUNT")
+            typer.echo(f"accountId {faults.ACCOUNT_ID}.", err=True)
 
     def provider(self, given: str | None, names: tuple[str, ...]) -> str:
         while True:

@@ -12,9 +12,12 @@ from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 import typer
+
+from firestore_outbox.messages import faults
+from firestore_outbox.messages.checked_fields import is_time_zone
 
 STDIN = "-"
 NOW = "now"
@@ -112,12 +115,9 @@ def hours_of(window: str) -> dict[str, int]:
 
 
 def zone_of(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise typer.BadParameter(
-            f"{name!r} is not a time zone; an example is Asia/Kuala_Lumpur", param_hint="--timezone"
-        ) from None
+    if not is_time_zone(name):
+        raise typer.BadParameter(f"it {faults.NO_TIME_ZONE}", param_hint="--timezone")
+    return ZoneInfo(name)
 
 
 def _time(option: str, text: str, zone: ZoneInfo, now: datetime) -> datetime:

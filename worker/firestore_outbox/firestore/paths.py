@@ -5,6 +5,8 @@ from __future__ import annotations
 from hashlib import sha256
 from urllib.parse import quote
 
+from firestore_outbox.messages.ids import is_document_id
+
 OUTBOX = "outbox"
 LANES = "lanes"
 MESSAGES = "messages"
@@ -12,7 +14,7 @@ THREADS = "threads"
 REMINDERS = "reminders"
 RUNS = "runs"
 LONGEST_NAME = 700
-"""Of a document whose id somebody else chose; Firestore takes 1,500 bytes."""
+"""Characters of a document's id that a client chose; Firestore takes 1,500 bytes."""
 
 
 def outbox(request_id: str) -> str:
@@ -32,9 +34,9 @@ def account(account_id: str) -> str:
 
 
 def upload(account_id: str, media_id: str) -> str:
-    """A mediaId may be up to 512 of any character but a slash; what Firestore takes for a name is less."""
+    """A mediaId is up to 512 of any character except a slash; Firestore takes fewer names."""
     safe = quote(media_id, safe="")
-    if len(safe) > LONGEST_NAME or safe in (".", "..") or (safe.startswith("__") and safe.endswith("__")):
+    if len(safe) > LONGEST_NAME or not is_document_id(safe):
         safe = sha256(media_id.encode()).hexdigest()
     return f"accounts/{account_id}/uploads/{safe}"
 

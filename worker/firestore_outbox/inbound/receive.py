@@ -14,7 +14,8 @@ from firestore_outbox.firestore.writes import SERVER_TIME, Increment, create, up
 from firestore_outbox.lane.ref import conversation_lane
 from firestore_outbox.lane.wake import Waker
 from firestore_outbox.messages.address import address_of_sender
-from firestore_outbox.messages.model import shown_text, thread_id_of
+from firestore_outbox.messages.ids import is_document_id, thread_id_of
+from firestore_outbox.messages.new_documents import identity_fields, thread_fields
 from firestore_outbox.providers.protocol import InboundMessage
 
 LONGEST_ID = 500
@@ -43,26 +44,17 @@ class Receive:
         to = address_of_sender(inbound.sender)
         thread_id = thread_id_of(account_id, to)
         parts = [part.model_dump(exclude_none=True) for part in inbound.parts]
+        identity = identity_fields(request_id=message_id_of(inbound), account_id=account_id, to=to, parts=parts)
         message = {
-            "requestId": message_id_of(inbound),
-            "accountId": account_id,
-            "threadId": thread_id,
-            "to": to,
+            **identity,
             "direction": "inbound",
-            "parts": parts,
             "status": "delivered",
             "providerMessageId": inbound.provider_message_id,
             "createdAt": inbound.at,
             "deliveredAt": inbound.at,
             "storedAt": SERVER_TIME,  # what handlers go by: `createdAt` is the provider's time, and may come late
         }
-        thread = {
-            "accountId": account_id,
-            "to": to,
-            "lastMessageAt": inbound.at,
-            "lastMessageText": shown_text(parts),
-            "unreadCount": Increment(1),
-        }
+        thread = thread_fields(account_id=account_id, to=to, parts=parts, at=inbound.at) | {"unreadCount": Increment(1)}
         result = await self._gateway.commit(
             [
                 create(paths.message(thread_id, message_id_of(inbound)), message),
@@ -77,4 +69,4 @@ def message_id_of(inbound: InboundMessage) -> str:
     safe = quote(inbound.provider_message_id, safe="")
     if len(safe) > LONGEST_ID:
         return sha256(inbound.provider_message_id.encode()).hexdigest()
-    return safe if not (safe.startswith("__") and safe.endswith("__")) and safe not in (".", "..") else f"m{safe}"
+    return safe if is_document_id(safe) else f"m{safe}"

@@ -22,7 +22,6 @@ neither was possible the answer is 503, and the provider sends the whole body ag
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -35,6 +34,7 @@ from firestore_outbox.clock import Clock
 from firestore_outbox.errors import StoreUnavailable, Unwritable
 from firestore_outbox.inbound.receive import Receive
 from firestore_outbox.inbound.routes import Routes, foreign_numbers, routed
+from firestore_outbox.messages.ids import is_account_id
 from firestore_outbox.providers.credentials import Credentials
 from firestore_outbox.providers.protocol import (
     InboundMessage,
@@ -53,8 +53,6 @@ from firestore_outbox.sessions.reconnect import Reconnect
 
 LONGEST = timedelta(seconds=8)
 """For all of a webhook. Providers that hear nothing for so long have given up, and will send it again."""
-
-_ACCOUNT_ID = re.compile(r"(?!.*__)[^/]{1,128}", re.DOTALL)
 
 
 class Answer(Enum):
@@ -109,7 +107,7 @@ class Webhook:
 
     async def admit(self, provider: str, account_id: str, headers: Mapping[str, str]) -> Answer | None:
         """The answer to a webhook whose body is not worth reading; None for one whose body is."""
-        if not _ACCOUNT_ID.fullmatch(account_id):
+        if not is_account_id(account_id):
             answer: Answer | None = Answer.REFUSED
         else:
             admitted = await self._providers.admit(provider, account_id, headers, now=self._clock())
@@ -150,7 +148,7 @@ class Webhook:
 
     async def _route(self, provider: str, account_id: str) -> Route | Refused | TryLater:
         """The account of the path. Refused: there is none, or it has another provider."""
-        if not _ACCOUNT_ID.fullmatch(account_id):
+        if not is_account_id(account_id):
             return Refused()
         try:
             async with asyncio.timeout(LONGEST.total_seconds()):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from firestore_outbox.messages.ids import account_of
+
 OUTBOX = "outbox"
 INBOUND = "inbound"
 REMINDER = "reminder"
@@ -25,7 +27,7 @@ class LaneRef:
     @property
     def account_id(self) -> str | None:
         """The account that the key names, alone or before a recipient. None for the lanes of reminders and runs."""
-        return None if self.kind in _KEYS_WITHOUT_ACCOUNT else self.key.partition("__")[0]
+        return None if self.kind in _KEYS_WITHOUT_ACCOUNT else account_of(self.key)
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.key}"

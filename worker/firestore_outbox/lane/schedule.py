@@ -11,8 +11,6 @@ from datetime import datetime, timedelta
 
 LONGEST_TASK = timedelta(days=29)
 """A day less than Cloud Tasks allows: its clock is not ours."""
-LONGEST_AHEAD = timedelta(days=365)
-"""What a message may ask for; checked where it comes in (validation.py)."""
 
 
 @dataclass(frozen=True, slots=True)

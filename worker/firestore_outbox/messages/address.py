@@ -18,13 +18,18 @@ import re
 from hashlib import sha256
 from urllib.parse import quote, unquote
 
-ADDRESS = r"^[^_/\s][^/\s]{0,255}$"
-"""As firestore.rules have it."""
 LONGEST_ADDRESS = 256
+"""Characters, as firestore.rules have it."""
 
+_ADDRESS = re.compile(r"[^_/\s\ud800-\udfff][^/\s\ud800-\udfff]{0,255}")
 _PLAIN = re.compile(r"[^_%/\s][^/\s]{0,255}")
 _KEPT = "+@:.,;=!~*'()&$-_"
 """Characters that stay as they are in an encoded address, with letters and digits."""
+
+
+def is_address(text: str) -> bool:
+    """Whether it may stand in `to`."""
+    return _ADDRESS.fullmatch(text) is not None
 
 
 def address_of_sender(name: str) -> str:

@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from firestore_outbox.messages.ids import is_request_id
 from firestore_outbox.messages.model import OutboxMessage
 
-_FORM = re.compile(r"([A-Za-z0-9_-]{1,128}):([0-9]{1,4}):([0-9]{1,4})(?::([0-9]{1,9}))?", re.ASCII)
+_FORM = re.compile(r"([^:]+):([0-9]{1,4}):([0-9]{1,4})(?::([0-9]{1,9}))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ class Correlation:
     def parse(cls, text: str) -> Correlation | None:
         """Read a mark. None: it is not one of ours; an account may have other senders."""
         found = _FORM.fullmatch(text)
-        if found is None:
+        if found is None or not is_request_id(found[1]):
             return None
         part, parts, series = int(found[2]), int(found[3]), int(found[4] or 0)
         return cls(request_id=found[1], part=part, parts=parts, series=series) if part < parts else None

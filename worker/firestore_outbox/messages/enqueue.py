@@ -16,7 +16,15 @@ from firestore_outbox.clock import Clock
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.gateway import Conflict, Gateway
 from firestore_outbox.firestore.writes import SERVER_TIME, ServerTime, WriteOp, create, upsert
-from firestore_outbox.messages.model import OutboxStatus, shown_text, thread_id_of
+from firestore_outbox.messages.ids import thread_id_of
+from firestore_outbox.messages.model import OutboxStatus
+from firestore_outbox.messages.new_documents import (
+    Fields,
+    identity_fields,
+    message_fields,
+    outbox_fields,
+    thread_fields,
+)
 from firestore_outbox.messages.validation import InvalidMessage, parse_message
 
 
@@ -89,9 +97,9 @@ class Enqueue:
     def _fault(self, new: NewMessage) -> str | None:
         """As the worker will judge it."""
         now = self._clock()
-        at = new.send_at or now
-        raw = {**_identity(new), "status": "queued", "createdAt": now, "nextAttemptAt": at, "attempts": 0}
-        raw |= {"createdBy": new.created_by, "sendBy": new.send_by}
+        raw = outbox_fields(
+            _identity(new), server_time=now, due=new.send_at or now, send_by=new.send_by, createdBy=new.created_by
+        )
         parsed = parse_message(new.request_id, raw)
         return parsed.sentence if isinstance(parsed, InvalidMessage) else None
 
@@ -105,23 +113,10 @@ def due_at(send_at: datetime | None, now: datetime) -> datetime | ServerTime:
 def batch(new: NewMessage, due: datetime | ServerTime | None = None) -> list[WriteOp]:
     """The three documents of the contract. `due` is when it may be sent; None: at `send_at`, whatever the time is."""
     identity = _identity(new)
-    outbox: dict[str, Any] = {
-        **identity,
-        "status": OutboxStatus.QUEUED.value,
-        "createdAt": SERVER_TIME,
-        "createdBy": new.created_by,
-        "nextAttemptAt": due or new.send_at or SERVER_TIME,
-        "attempts": 0,
-    }
-    if new.send_by is not None:
-        outbox["sendBy"] = new.send_by
-    message = {**identity, "direction": "outbound", "status": OutboxStatus.QUEUED.value, "createdAt": SERVER_TIME}
-    thread = {
-        "accountId": new.account_id,
-        "to": new.to,
-        "lastMessageAt": SERVER_TIME,
-        "lastMessageText": shown_text(new.parts),
-    }
+    due = due or new.send_at or SERVER_TIME
+    thread = thread_fields(account_id=new.account_id, to=new.to, parts=new.parts, at=SERVER_TIME)
+    message = message_fields(identity, server_time=SERVER_TIME)
+    outbox = outbox_fields(identity, server_time=SERVER_TIME, due=due, send_by=new.send_by, createdBy=new.created_by)
     return [
         upsert(paths.thread(new.thread_id), thread),
         create(paths.message(new.thread_id, new.request_id), message),
@@ -137,14 +132,8 @@ def _with_time_asked_for(new: NewMessage, writes: list[WriteOp]) -> list[WriteOp
     return [*others, replace(outbox, fields={**outbox.fields, "sendAt": new.send_at})]
 
 
-def _identity(new: NewMessage) -> dict[str, Any]:
-    return {
-        "requestId": new.request_id,
-        "accountId": new.account_id,
-        "threadId": new.thread_id,
-        "to": new.to,
-        "parts": [dict(part) for part in new.parts],
-    }
+def _identity(new: NewMessage) -> Fields:
+    return identity_fields(request_id=new.request_id, account_id=new.account_id, to=new.to, parts=new.parts)
 
 
 def _is_same(new: NewMessage, stored: Mapping[str, Any]) -> bool:

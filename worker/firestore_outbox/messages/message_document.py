@@ -14,14 +14,9 @@ from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.gateway import Snapshot
 from firestore_outbox.firestore.values import Version
 from firestore_outbox.firestore.writes import DELETE, WriteOp, update, upsert
-from firestore_outbox.messages.model import (
-    SHOWN_AS,
-    MessageStatus,
-    OutboxMessage,
-    OutboxStatus,
-    shown_text,
-    thread_id_of,
-)
+from firestore_outbox.messages.ids import thread_id_of
+from firestore_outbox.messages.model import SHOWN_AS, MessageStatus, OutboxMessage, OutboxStatus
+from firestore_outbox.messages.new_documents import identity_fields, message_fields, thread_fields
 from firestore_outbox.messages.outbox_document import Stored
 from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
 from firestore_outbox.receipts.rules import ShownMessage
@@ -85,24 +80,11 @@ def followed(old: OutboxMessage, new: OutboxMessage) -> list[WriteOp]:
 def first_shown(message: OutboxMessage) -> list[WriteOp]:
     """A run's message appears in its thread when it is sent. What receipts may have told before stays."""
     parts = [part.model_dump(exclude_none=True) for part in message.parts]
-    identity = {
-        "requestId": message.request_id,
-        "accountId": message.account_id,
-        "threadId": message.thread_id,
-        "to": message.to,
-        "direction": "outbound",
-        "parts": parts,
-        "createdAt": message.created_at,
-        "runId": message.run_id,
-    }
-    thread = {
-        "accountId": message.account_id,
-        "to": message.to,
-        "lastMessageAt": message.sent_at,
-        "lastMessageText": shown_text(parts),
-    }
+    identity = identity_fields(request_id=message.request_id, account_id=message.account_id, to=message.to, parts=parts)
+    first = {**message_fields(identity, server_time=message.created_at), "runId": message.run_id}
+    thread = thread_fields(account_id=message.account_id, to=message.to, parts=parts, at=message.sent_at)
     return [
-        upsert(paths.message(message.thread_id, message.request_id), identity | shown_fields(message)),
+        upsert(paths.message(message.thread_id, message.request_id), first | shown_fields(message)),
         upsert(paths.thread(message.thread_id), thread),
     ]
 

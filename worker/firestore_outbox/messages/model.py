@@ -19,7 +19,7 @@ ends, and a failure does not undo a delivery (`advances`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -27,37 +27,29 @@ from operator import attrgetter
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator
-from pydantic_core import PydanticCustomError
 
 from firestore_outbox.accounts.window import Window
+from firestore_outbox.messages import faults
+from firestore_outbox.messages.checked_fields import MediaId, MediaType, fault
+from firestore_outbox.messages.limits import (
+    MAX_LANGUAGE,
+    MAX_NAME,
+    MAX_PARAM,
+    MAX_PARAMS,
+    MAX_PARAMS_BYTES,
+    MAX_PARTS,
+    MAX_PARTS_BYTES,
+    MAX_TEXT,
+    MIN_LANGUAGE,
+    bytes_of,
+)
 from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
 
-MAX_TEXT = 4096
-MAX_PARTS = 10
-MAX_PARAMS = 100
-"""Entries in a template's `params`. MAX_PARAM is the length of one, in characters; MAX_PARAMS_BYTES their UTF-8 size
-together. firestore.rules and the clients have the same three."""
-MAX_PARAM = 1024
-MAX_PARAMS_BYTES = 32 * 1024
-MAX_PARTS_BYTES = 240 * 1024
-"""UTF-8 size of all texts in the parts of a message: its document then stays below the 256 KiB that the worker takes,
-with its ids, its field names and what the worker writes. The clients have the same."""
-SHOWN_TEXT = 200
-"""How much of a message its thread's own document shows."""
 KEEP_ENDED = timedelta(days=30)
 """How long a document stays after its end, for the TTL policy."""
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
-Name = Annotated[str, StringConstraints(min_length=1, max_length=512)]
-
-
-def _bytes_of(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
-
-
-def _too_many_bytes(size: int, most: int) -> PydanticCustomError:
-    sentence = "has {size} bytes of text; at most {most} are allowed"
-    return PydanticCustomError("too_many_bytes", sentence, {"size": f"{size:,}", "most": f"{most:,}"})
+Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
 
 
 class _Part(BaseModel):
@@ -71,8 +63,8 @@ class TextPart(_Part):
 
 class MediaPart(_Part):
     type: Literal["media"]
-    mediaId: Annotated[str, StringConstraints(pattern=r"^[^/]{1,512}$")]
-    mimeType: Annotated[str, StringConstraints(pattern=r"^[\w.+-]+/[\w.+-]+(;.*)?$", max_length=200)]
+    mediaId: MediaId
+    mimeType: MediaType
     caption: Text | None = None
     filename: Name | None = None
 
@@ -80,7 +72,7 @@ class MediaPart(_Part):
 class TemplatePart(_Part):
     type: Literal["template"]
     name: Name
-    language: Annotated[str, StringConstraints(min_length=2, max_length=35)]
+    language: Annotated[str, StringConstraints(min_length=MIN_LANGUAGE, max_length=MAX_LANGUAGE)]
     params: Annotated[
         tuple[Annotated[str, StringConstraints(max_length=MAX_PARAM)], ...],
         Field(strict=False, max_length=MAX_PARAMS, fail_fast=True),
@@ -90,9 +82,9 @@ class TemplatePart(_Part):
     @field_validator("params")
     @classmethod
     def _fit_together(cls, params: tuple[str, ...]) -> tuple[str, ...]:
-        size = sum(map(_bytes_of, params))
+        size = sum(map(bytes_of, params))
         if size > MAX_PARAMS_BYTES:
-            raise _too_many_bytes(size, MAX_PARAMS_BYTES)
+            raise fault(faults.too_many_bytes(size, MAX_PARAMS_BYTES))
         return params
 
 
@@ -100,9 +92,9 @@ Part = TextPart | MediaPart | TemplatePart
 
 
 def _are_small_enough(parts: list[Part]) -> list[Part]:
-    size = sum(_bytes_of(text) for part in parts for text in _texts(part))
+    size = sum(bytes_of(text) for part in parts for text in _texts(part))
     if size > MAX_PARTS_BYTES:
-        raise _too_many_bytes(size, MAX_PARTS_BYTES)
+        raise fault(faults.too_many_bytes(size, MAX_PARTS_BYTES))
     return parts
 
 
@@ -422,16 +414,3 @@ def _next(message: OutboxMessage, event: Event) -> OutboxStatus:
         return TRANSITIONS[message.status, event]
     except KeyError:
         raise IllegalTransition(f"{message.request_id}: no {event} from {message.status}") from None
-
-
-def shown_text(parts: Sequence[Mapping[str, Any]]) -> str:
-    """What a thread shows of a message: its first words, cut."""
-    for part in parts:
-        text = part.get("text") or part.get("caption")
-        if isinstance(text, str):
-            return text[:SHOWN_TEXT]
-    return ""
-
-
-def thread_id_of(account_id: str, to: str) -> str:
-    return f"{account_id}__{to}"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from pydantic import (
     AwareDatetime,
@@ -22,22 +22,18 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
-from pydantic_core import ErrorDetails
 
 from firestore_outbox.accounts.window import Window
-from firestore_outbox.lane.schedule import LONGEST_AHEAD
-from firestore_outbox.messages.address import ADDRESS, LONGEST_ADDRESS
-from firestore_outbox.messages.model import MAX_PARTS, OutboxMessage, OutboxStatus, Parts, thread_id_of
+from firestore_outbox.messages import faults
+from firestore_outbox.messages.checked_fields import AccountId, Address, RequestId, TimeZone, sentence_of, shown
+from firestore_outbox.messages.ids import thread_id_of
+from firestore_outbox.messages.limits import LONGEST_AHEAD
+from firestore_outbox.messages.model import OutboxMessage, OutboxStatus, Parts
 from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
 
 CLOCK_SLACK = timedelta(days=1)
 """A client works out the time to send at on its own clock, which may be wrong; the 365 days are not that exact."""
 
-_MAX_SHOWN_VALUE = 60
-
-_Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,128}$")]
-_AccountId = Annotated[str, StringConstraints(pattern=r"^[^/]+$", max_length=128)]
-_Address = Annotated[str, StringConstraints(pattern=ADDRESS, max_length=LONGEST_ADDRESS)]
 _Opaque = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 _Count = Annotated[int, Field(ge=0)]
 
@@ -56,7 +52,7 @@ class _Window(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore")
     startHour: int
     endHour: int
-    timezone: str
+    timezone: TimeZone
 
     @model_validator(mode="after")
     def _is_a_window(self) -> _Window:
@@ -64,19 +60,16 @@ class _Window(BaseModel):
         return self
 
     def read(self) -> Window:
-        try:
-            return Window(start_hour=self.startHour, end_hour=self.endHour, zone=ZoneInfo(self.timezone))
-        except (ZoneInfoNotFoundError, OSError) as error:
-            raise ValueError(f"{self.timezone!r} is no time zone") from error
+        return Window(start_hour=self.startHour, end_hour=self.endHour, zone=ZoneInfo(self.timezone))
 
 
 class _Document(BaseModel):
     """The outbox document as Firestore has it. Unknown fields are left alone."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
-    requestId: _Id
-    accountId: _AccountId
-    to: _Address
+    requestId: RequestId
+    accountId: AccountId
+    to: Address
     threadId: str
     parts: Parts
     status: Annotated[OutboxStatus, Field(strict=False)]
@@ -130,16 +123,14 @@ def parse_message(document_id: str, raw: Mapping[str, Any]) -> OutboxMessage | I
 def _disagreement(document_id: str, document: _Document) -> str | None:
     """What no single field shows."""
     if document.requestId != document_id:
-        return f"requestId is {_shown(document.requestId)}, but the document is outbox/{document_id}."
-    if "__" in document.accountId:
-        return f"accountId {_shown(document.accountId)} contains two underscores in a row."
+        return f"requestId is {shown(document.requestId)}, but the document is outbox/{document_id}."
     expected = thread_id_of(document.accountId, document.to)
     if document.threadId != expected:
-        return f"threadId is {_shown(document.threadId)}; for this account and recipient it must be {expected!r}."
+        return f"threadId is {shown(document.threadId)}; for this account and recipient it must be {expected!r}."
     if document.status is OutboxStatus.QUEUED and document.nextAttemptAt is None and document.runId is None:
-        return "nextAttemptAt is missing."  # but for a run that is paused
+        return f"nextAttemptAt {faults.MISSING}."  # only a paused run's document has none
     if document.nextAttemptAt and _far_ahead(document.createdAt, document.nextAttemptAt):
-        return "nextAttemptAt is more than 365 days ahead."
+        return f"nextAttemptAt {faults.TOO_FAR_AHEAD}."
     if document.partsSent > len(document.parts):
         return f"partsSent is {document.partsSent}, but there are {len(document.parts)} parts."
     return None
@@ -186,64 +177,6 @@ def _error(error: _Error) -> DeliveryError:
 
 def _sentence(error: ValidationError) -> str:
     """The first fault in words, and how many more there are."""
-    faults = error.errors(include_url=False)
-    more = f" ({len(faults) - 1} more fault{'s' if len(faults) > 2 else ''})" if len(faults) > 1 else ""
-    return f"{_fault(faults[0])}{more}."
-
-
-def _fault(fault: ErrorDetails) -> str:
-    where = _path(fault["loc"])
-    value = fault["input"]
-    context = fault.get("ctx", {})
-    match fault["type"]:
-        case "missing":
-            return f"{where} is missing"
-        case "string_too_long":
-            return f"{where} has {len(value):,} characters; at most {context['max_length']:,} are allowed"
-        case "string_too_short":
-            return f"{where} is empty"
-        case "too_short":
-            return f"{where} is empty; a message has 1 to {MAX_PARTS} parts"
-        case "too_long" if where == "parts":
-            return f"{where} has too many entries; a message has 1 to {MAX_PARTS} parts"
-        case "too_long":
-            most = context["max_length"]
-            return f"{where} has {len(value):,} entries; at most {most:,} are allowed"
-        case "too_many_bytes":
-            return f"{where} {fault['msg']}"
-        case "string_pattern_mismatch":
-            return f"{where} is {_shown(value)}, {_RULES.get(where.rpartition('.')[2], 'which is not allowed')}"
-        case "union_tag_invalid":
-            return f"{where} has the unknown type {_shown(context['tag'])}; known are text, media and template"
-        case "union_tag_not_found":
-            return f"{where} has no type; known are text, media and template"
-        case _:
-            return f"{where} is {_shown(value)}: {_lower(fault['msg'])}"
-
-
-_RULES = {
-    "requestId": "which must be 8 to 128 of A-Z, a-z, 0-9, _ and -",
-    "accountId": "which must be non-empty and without a slash",
-    "to": "which must be non-empty, without slashes or blanks, and with no underscore in front",
-    "mediaId": "which must be non-empty and without a slash",
-    "mimeType": "which is no media type such as image/png",
-}
-
-
-def _path(location: tuple[int | str, ...]) -> str:
-    """`('parts', 0, 'text', 'text')` as `parts[0].text`: the tag of the union is no field."""
-    steps = [step for index, step in enumerate(location) if not (location[0] == "parts" and index == 2)]
-    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
-    return path or "The document"
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, str):
-        return repr(value if len(value) <= _MAX_SHOWN_VALUE else f"{value[:_MAX_SHOWN_VALUE]}…")
-    if value is None or isinstance(value, bool | int | float):
-        return repr(value)
-    return f"a {type(value).__name__}"
-
-
-def _lower(sentence: str) -> str:
-    return sentence[:1].lower() + sentence[1:]
+    found = error.errors(include_url=False)
+    more = f" ({len(found) - 1} more fault{'s' if len(found) > 2 else ''})" if len(found) > 1 else ""
+    return f"{sentence_of(found[0])}{more}."

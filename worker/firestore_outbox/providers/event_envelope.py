@@ -19,7 +19,8 @@ from pydantic import (
 )
 
 from firestore_outbox.messages.correlation import Correlation
-from firestore_outbox.messages.model import MAX_PARTS, MAX_TEXT, Part
+from firestore_outbox.messages.limits import MAX_PARTS, MAX_TEXT
+from firestore_outbox.messages.model import Part
 from firestore_outbox.providers.long_text import text_parts
 from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
 from firestore_outbox.providers.protocol import (

@@ -3,7 +3,8 @@ and only what ten parts cannot hold is cut off, behind an ellipsis."""
 
 from __future__ import annotations
 
-from firestore_outbox.messages.model import MAX_PARTS, MAX_TEXT, TextPart
+from firestore_outbox.messages.limits import MAX_PARTS, MAX_TEXT
+from firestore_outbox.messages.model import TextPart
 from firestore_outbox.providers.reading import cleaned
 
 ELLIPSIS = "…"

@@ -25,6 +25,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstrai
 from firestore_outbox import log, metrics
 from firestore_outbox.clock import Clock
 from firestore_outbox.lane.tasks import Tasks
+from firestore_outbox.messages.checked_fields import AccountId
 from firestore_outbox.messages.correlation import Correlation
 from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
 from firestore_outbox.providers.protocol import PartReceipt
@@ -152,7 +153,7 @@ class _Receipt(_Model):
 
 
 class _Batch(_Model):
-    accountId: Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^/]+$")]
+    accountId: AccountId
     looks: Annotated[int, Field(ge=0, le=100)] = 0
     receipts: Annotated[tuple[_Receipt, ...], Field(min_length=1, max_length=MOST_IN_A_TASK)]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -11,6 +10,8 @@ from hashlib import sha256
 from itertools import islice
 from typing import Any, assert_never
 
+from firestore_outbox.messages import faults
+from firestore_outbox.messages.ids import is_reminder_id
 from firestore_outbox.reminders.calendar import InvalidSchedule, calendar_of
 from firestore_outbox.reminders.reminder import (
     Calendar,
@@ -41,7 +42,6 @@ OLDEST_HOURLY = timedelta(days=366)
 
 NO_TIME_LEFT = "schedule: no time is left in it; all have passed, or there never was one."
 
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _GOOD_OTHERWISE = {"accountId": "shop", "parts": [{"type": "text", "text": "x"}], "timezone": "UTC"}
 
 
@@ -88,22 +88,21 @@ class Judged:
 
 
 def judge(new: NewReminder, now: datetime) -> Judged | Faulty:
-    faults: list[str] = []
-    if not _ID.fullmatch(new.reminder_id):
-        faults.append("reminderId: it must be 1 to 100 letters, digits, '-' and '_', with a letter or digit in front.")
-    faults += [f"{name[:60]}: it is unknown; known are {', '.join(KNOWN)}." for name in new.fields if name not in KNOWN]
+    found: list[str] = []
+    if not is_reminder_id(new.reminder_id):
+        found.append(f"reminderId {faults.REMINDER_ID}.")
+    unknown = [name[:60] for name in new.fields if name not in KNOWN]
+    found += [f"{name} {faults.UNKNOWN}; known are {', '.join(KNOWN)}." for name in unknown]
     reminder = _parsed(new.reminder_id, new.fields, now)
     if isinstance(reminder, InvalidReminder):
-        faults += reminder.sentences
-    elif "__" in reminder.account_id:
-        faults.append("accountId: it has two underscores in a row.")
+        found += reminder.sentences
     fires = _fires_or_fault(new.fields, reminder, now)
     if isinstance(fires, str):
-        faults.append(fires)
+        found.append(fires)
     targets = _judged_targets(new.targets)
-    faults += [fault for fault in targets if isinstance(fault, str)]
-    if faults or isinstance(reminder, InvalidReminder) or isinstance(fires, str):
-        return Faulty(tuple(faults))
+    found += [fault for fault in targets if isinstance(fault, str)]
+    if found or isinstance(reminder, InvalidReminder) or isinstance(fires, str):
+        return Faulty(tuple(found))
     good = tuple(target for target in targets if isinstance(target, Target))
     return Judged(reminder=reminder, targets=good, fires=fires, digest=_digest(reminder, good))
 

@@ -21,11 +21,12 @@ from typing import Any, assert_never
 from firestore_outbox import log
 from firestore_outbox.accounts.account import Account
 from firestore_outbox.accounts.store import AccountStore
-from firestore_outbox.accounts.window import next_open
+from firestore_outbox.accounts.window import Window, next_open
 from firestore_outbox.clock import Clock
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.writes import SERVER_TIME, ServerTime, WriteOp, create
-from firestore_outbox.messages.model import OutboxMessage, OutboxStatus, thread_id_of
+from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
+from firestore_outbox.messages.new_documents import identity_fields, outbox_fields
 from firestore_outbox.messages.store import MessageStore
 from firestore_outbox.reminders.due_times import due_at
 from firestore_outbox.reminders.fire import RandomId
@@ -203,22 +204,20 @@ def in_the_queue(due: datetime, start: datetime, now: datetime) -> datetime | Se
 
 
 def _document(run: Run, request_id: str, target: Target, due: datetime | ServerTime) -> WriteOp:
-    fields: dict[str, Any] = {
-        "requestId": request_id,
-        "accountId": run.account_id,
-        "threadId": thread_id_of(run.account_id, target.to),
-        "to": target.to,
-        "parts": [part.model_dump(exclude_none=True) for part in run.parts],
-        "status": OutboxStatus.QUEUED.value,
-        "createdAt": SERVER_TIME,
-        "attempts": 0,
-        "sendBy": last_moment(run.window_end_at),
-        "runId": run.run_id,
-        "targetId": target.target_id,
-    }
-    if run.requested is not Command.PAUSE:
-        fields["nextAttemptAt"] = due
-    if run.on_window_end is OnWindowEnd.RESUME_NEXT_DAY:
-        hours = run.window
-        fields["window"] = {"startHour": hours.start_hour, "endHour": hours.end_hour, "timezone": hours.zone.key}
+    parts = [part.model_dump(exclude_none=True) for part in run.parts]
+    identity = identity_fields(request_id=request_id, account_id=run.account_id, to=target.to, parts=parts)
+    hours = run.window if run.on_window_end is OnWindowEnd.RESUME_NEXT_DAY else None
+    fields = outbox_fields(
+        identity,
+        server_time=SERVER_TIME,
+        due=None if run.requested is Command.PAUSE else due,
+        send_by=last_moment(run.window_end_at),
+        runId=run.run_id,
+        targetId=target.target_id,
+        window=None if hours is None else _window_fields(hours),
+    )
     return create(paths.outbox(request_id), fields)
+
+
+def _window_fields(hours: Window) -> dict[str, Any]:
+    return {"startHour": hours.start_hour, "endHour": hours.end_hour, "timezone": hours.zone.key}

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from pydantic import (
     AfterValidator,
@@ -28,10 +28,11 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from pydantic_core import ErrorDetails
 
 from firestore_outbox.accounts.window import Window
-from firestore_outbox.messages.address import ADDRESS
-from firestore_outbox.messages.model import MAX_PARAMS, MAX_PARTS, Part, Parts
+from firestore_outbox.messages.checked_fields import AccountId, Address, TimeZone, sentence_of
+from firestore_outbox.messages.model import Part, Parts
 from firestore_outbox.reminders.reminder_states import ReminderStatus
 from firestore_outbox.reminders.run import OnWindowEnd, Target
 
@@ -183,17 +184,9 @@ def _last_until(calendar: Calendar, at: datetime, now: datetime) -> datetime:
 # --- reading it ----------------------------------------------------------------------------------------------------
 
 
-def _zone(name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise ValueError(f"{name!r} is no time zone such as Asia/Kuala_Lumpur") from error
-    return name
-
-
 class _Target(_Model):
     id: Annotated[str, StringConstraints(min_length=1, max_length=256)]
-    to: Annotated[str, StringConstraints(pattern=ADDRESS)]
+    to: Address
 
     @model_validator(mode="before")
     @classmethod
@@ -215,10 +208,10 @@ class _Hours(_Model):
 
 class _Document(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore")
-    accountId: Annotated[str, StringConstraints(pattern=r"^[^/]{1,200}$")]
+    accountId: AccountId
     parts: Parts
     targets: Annotated[list[_Target], Field(max_length=MAX_INLINE_TARGETS)] = []
-    timezone: Annotated[str, AfterValidator(_zone)]
+    timezone: TimeZone
     window: _Hours = _Hours()
     schedule: Annotated[Schedule, Field(discriminator="type")]
     onWindowEnd: Annotated[OnWindowEnd, Field(strict=False)] = OnWindowEnd.STOP
@@ -300,64 +293,5 @@ class _Chunk(BaseModel):
     targets: Annotated[list[_Target], Field(min_length=1, max_length=1_000)]
 
 
-# --- what is wrong, in words
-
-
-def _sentence(fault: Any) -> str:
-    return f"{_path(fault['loc'])}: {_words(fault)}."
-
-
-def _words(fault: Any) -> str:
-    context = fault.get("ctx", {})
-    match fault["type"]:
-        case "missing":
-            return "it is missing"
-        case "extra_forbidden":
-            return "it is unknown here"
-        case "string_too_long":
-            return f"it has {len(fault['input']):,} characters; at most {context['max_length']:,} are allowed"
-        case "string_too_short":
-            return "it is empty" if not fault["input"] else f"it has less than {context['min_length']} characters"
-        case "too_long" | "too_short":
-            return f"there are {context['actual_length']:,}; allowed are {_AMOUNTS.get(fault['loc'][-1], 'others')}"
-        case "string_pattern_mismatch":
-            return f"{_shown(fault['input'])} is {_RULES.get(fault['loc'][-1], 'not allowed')}"
-        case "union_tag_invalid":
-            return f"the type {_shown(context['tag'])} is unknown; known are {_TYPES.get(fault['loc'][0], 'others')}"
-        case "union_tag_not_found":
-            return f"it has no type; known are {_TYPES.get(fault['loc'][0], 'others')}"
-        case "timezone_aware" | "datetime_type":
-            return f"{_shown(fault['input'])} is no time with an offset"
-        case "enum":
-            return f"{_shown(fault['input'])} is none of {context['expected']}"
-        case _:
-            message = str(fault["msg"]).removeprefix("Value error, ")
-            return f"{message[:1].lower()}{message[1:]}"
-
-
-_TYPES = {"parts": "text, media and template", "schedule": "once, cron and rrule"}
-_AMOUNTS = {
-    "parts": f"1 to {MAX_PARTS}",
-    "params": f"up to {MAX_PARAMS}",
-    "targets": f"1 to 1,000 in a chunk, {MAX_INLINE_TARGETS:,} in the document",
-}
-_RULES = {
-    "accountId": "no account's name: it is empty, too long, or has a slash in it",
-    "to": "no address: it is empty, too long, or has a slash or a blank in it",
-    "mediaId": "no file's name: it is empty, too long, or has a slash in it",
-    "mimeType": "no media type such as image/png",
-}
-_TAGGED = {"parts": 2, "schedule": 1}
-"""Where the union's tag stands in a path; it is no field."""
-
-
-def _path(location: tuple[int | str, ...]) -> str:
-    tag = _TAGGED.get(str(location[0])) if location else None
-    steps = [step for place, step in enumerate(location) if place != tag]
-    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
-    return path or "the document"
-
-
-def _shown(value: object) -> str:
-    text = repr(value) if isinstance(value, str | int | float | bool | None) else f"a {type(value).__name__}"
-    return text if len(text) <= 80 else f"{text[:80]}…"
+def _sentence(found: ErrorDetails) -> str:
+    return f"{sentence_of(found)}."

@@ -7,7 +7,6 @@ exist is answered like one that the caller is no member of, so that a stranger d
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,17 +15,16 @@ from typing import Any, assert_never
 from firestore_outbox.accounts.roles import Action, may, takes
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.gateway import Gateway
+from firestore_outbox.messages import faults
+from firestore_outbox.messages.ids import is_account_id, is_document_id
 from firestore_outbox.messages.model import MediaPart, TemplatePart, TextPart
 from firestore_outbox.web.auth import CannotTell, Unauthenticated, User, UserCheck
-
-MAX_NAME_BYTES = 1_500
 
 _PART_FIELDS = {
     "text": frozenset(TextPart.model_fields),
     "media": frozenset(MediaPart.model_fields),
     "template": frozenset(TemplatePart.model_fields),
 }
-_RESERVED = re.compile(r"\.|\.\.|__.*__", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,7 @@ async def signed_in(users: UserCheck, authorization: str | None) -> User | Answe
 
 async def role_of(gateway: Gateway, user: User, account_id: str) -> object:
     """What the member document says, which may be anything. None: not a member."""
-    if not can_be_a_name(user.uid):
+    if not is_document_id(user.uid):
         return None
     member = await gateway.get(f"{paths.account(account_id)}/members/{user.uid}")
     return None if member is None else member.data.get("role", "")
@@ -100,30 +98,29 @@ def fields_of(body: bytes, *, required: Collection[str], optional: Collection[st
         raise BadBody("the body must be a JSON object")
     for name in required:
         if name not in fields:
-            raise BadBody(f"{name} is missing")
+            raise BadBody(f"{name} {faults.MISSING}")
     for name in fields:
         if name not in (*required, *optional):
             raise BadBody(f"{name[:60]!r} is unknown; known are {', '.join((*required, *optional))}")
     account_id = fields["accountId"]
-    if not isinstance(account_id, str) or not can_be_a_name(account_id):
-        raise BadBody("accountId must be the name of an account: a string, and without a slash")
+    if not isinstance(account_id, str):
+        raise BadBody(f"accountId {faults.NO_TEXT}")
+    if not is_account_id(account_id):
+        raise BadBody(f"accountId {faults.ACCOUNT_ID}")
     return fields
-
-
-def can_be_a_name(text: str) -> bool:
-    """Whether Firestore would take it as a document's."""
-    return 0 < len(text.encode()) <= MAX_NAME_BYTES and "/" not in text and not _RESERVED.fullmatch(text)
 
 
 def parts_of(parts: object) -> list[Mapping[str, Any]]:
     """Only their form, and that nothing is in them that nobody reads; the rest is judged as the worker judges it."""
-    if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
-        raise BadBody("parts must be a list of objects")
+    if not isinstance(parts, list):
+        raise BadBody(f"parts {faults.PARTS}")
     for number, part in enumerate(parts):
-        kind = part.get("type")
+        kind = part.get("type") if isinstance(part, dict) else None
+        if not isinstance(kind, str):
+            raise BadBody(f"parts[{number}].type {faults.PART_TYPE}")
         for name in part:
-            if isinstance(kind, str) and name not in _PART_FIELDS.get(kind, part):
-                raise BadBody(f"parts[{number}].{name[:60]} is unknown in a part of type {kind}")
+            if name not in _PART_FIELDS.get(kind, part):
+                raise BadBody(f"parts[{number}].{name[:60]} {faults.no_field_of(kind)}")
     return parts
 
 
@@ -136,4 +133,4 @@ def time_of(name: str, value: object) -> datetime | None:
             return at.astimezone(UTC)
     except (ValueError, OverflowError):
         pass
-    raise BadBody(f"{name} must be a time with an offset, such as 2030-01-31T09:00:00Z")
+    raise BadBody(f"{name} {faults.NO_TIME}")

@@ -25,8 +25,9 @@ from firestore_outbox.clock import Clock
 from firestore_outbox.errors import StoreUnavailable, Unwritable
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.gateway import Gateway
-from firestore_outbox.lane.schedule import LONGEST_AHEAD
+from firestore_outbox.messages import faults
 from firestore_outbox.messages.enqueue import Differs, Enqueue, Enqueued, NewMessage, Refused
+from firestore_outbox.messages.limits import LONGEST_AHEAD
 from firestore_outbox.web.auth import User
 from firestore_outbox.web.http_api import (
     Answer,
@@ -69,12 +70,12 @@ class MessagesApi:
     def _message(self, fields: Mapping[str, Any], user: User) -> NewMessage:
         send_at, send_by = (time_of(name, fields.get(name)) for name in TIMES)
         if send_at is not None and send_at - self._clock() > LONGEST_AHEAD:
-            raise BadBody(f"sendAt is more than {LONGEST_AHEAD.days} days ahead")
+            raise BadBody(f"sendAt {faults.TOO_FAR_AHEAD}")
         if send_at is not None and send_by is not None and send_by < send_at:
-            raise BadBody("sendBy is before sendAt, so the message could never be sent")
+            raise BadBody(f"sendBy {faults.before('sendAt')}")
         for name in ("requestId", "to"):
             if not isinstance(fields[name], str):
-                raise BadBody(f"{name} must be a string")
+                raise BadBody(f"{name} {faults.NO_TEXT}")
         return NewMessage(
             request_id=fields["requestId"],
             account_id=fields["accountId"],

@@ -24,6 +24,8 @@ from typing import Any, assert_never
 from firestore_outbox.accounts.roles import Action, may
 from firestore_outbox.errors import Unavailable, Unwritable
 from firestore_outbox.firestore.gateway import Gateway
+from firestore_outbox.messages import faults
+from firestore_outbox.messages.ids import is_document_id
 from firestore_outbox.reminders.add import Added, Differs, Remind
 from firestore_outbox.reminders.check import Faulty, NewReminder
 from firestore_outbox.reminders.control import Control, NotTaken, Taken
@@ -37,7 +39,6 @@ from firestore_outbox.web.http_api import (
     BadBody,
     NotAllowed,
     allow,
-    can_be_a_name,
     fields_of,
     parts_of,
     refusal,
@@ -82,7 +83,7 @@ class RemindersApi:
 def _reminder(fields: Mapping[str, Any], user: User) -> NewReminder:
     for name, kind in (("reminderId", str), ("targets", list)):
         if not isinstance(fields[name], kind):
-            raise BadBody(f"{name} must be a {'string' if kind is str else 'list'}")
+            raise BadBody(f"{name} {faults.NO_TEXT if kind is str else faults.NO_LIST}")
     parts_of(fields["parts"])
     others = {name: value for name, value in fields.items() if name not in ("reminderId", "targets")}
     asked = {name: value for name, value in others.items() if value is not None or name not in OPTIONAL}
@@ -155,7 +156,7 @@ class RunsApi:
     async def _run(self, user: User, run_id: str) -> tuple[StoredRun | None, object]:
         """The run and the caller's role. None, too, for a run of an account that the caller may not read: a stranger
         does not learn which runs there are."""
-        stored = await self.runs.run(run_id) if can_be_a_name(run_id) else None
+        stored = await self.runs.run(run_id) if is_document_id(run_id) else None
         if stored is None:
             return None, None
         role = await role_of(self.gateway, user, stored.run.account_id)

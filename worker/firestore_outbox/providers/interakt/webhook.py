@@ -21,7 +21,8 @@ from urllib.parse import quote, urlsplit
 from pydantic import ValidationError
 
 from firestore_outbox.messages.correlation import Correlation
-from firestore_outbox.messages.model import MAX_PARTS, MAX_TEXT, MediaPart, Part, TextPart
+from firestore_outbox.messages.limits import MAX_PARTS, MAX_TEXT
+from firestore_outbox.messages.model import MediaPart, Part, TextPart
 from firestore_outbox.providers.answers import LONGEST_DETAIL
 from firestore_outbox.providers.phone import international
 from firestore_outbox.providers.protocol import InboundMessage, PartReceipt, Unrecognised, WebhookEvent

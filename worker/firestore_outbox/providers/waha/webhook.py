@@ -19,7 +19,8 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import ValidationError
 
-from firestore_outbox.messages.model import MAX_PARTS, MAX_TEXT, MediaPart, Part, TextPart
+from firestore_outbox.messages.limits import MAX_PARTS, MAX_TEXT
+from firestore_outbox.messages.model import MediaPart, Part, TextPart
 from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
 from firestore_outbox.providers.protocol import (
     InboundMessage,
