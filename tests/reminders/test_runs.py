@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
+from firestore_emulator.outgoing import Answered, HttpCall
 from firestore_outbox.firestore import paths
 from firestore_outbox.lane.ref import reminder_lane
 from firestore_outbox.local.simulators.faults import Faults
 from firestore_outbox.reminders.control import NotTaken, Taken
+from firestore_outbox.reminders.fire import SECOND_LOOK
 from firestore_outbox.reminders.reminder_states import ReminderStatus
 from firestore_outbox.reminders.run import Command, run_id_of
+from firestore_outbox.reminders.window_end import WINDOW_END_TASK
 from tests.calm import START, Calm, simulate
 from tests.reminders.support import call_times, has_ended, only_run, remind, runs, targets_called, until_ended
 from tests.sending.test_pace import most_in
@@ -118,6 +121,35 @@ def test_a_window_that_closes_skips_the_rest_and_says_so() -> None:
         assert {data["lastError"]["code"] for data in skipped} == {"window_closed"}
         warning = r"(800|79\d) targets at 40/min ends 21:0[45]; the window closes 21:00"
         assert re.match(warning, run["forecast"]["warning"]), "the first may be on its way when it is made"
+
+    simulate(body, receipts=False)
+
+
+def test_the_run_enqueues_a_task_for_the_end_of_its_window_which_ends_it() -> None:
+    async def body(calm: Calm) -> None:
+        await calm.account(pace={"perMinute": 1})
+        await remind(calm, targets=100, window={"startHour": 6, "endHour": 13}, schedule=_at(30))
+        await until_ended(calm)
+        closes = START + timedelta(hours=1)
+        assert only_run(calm)["counts"]["skipped"] > 0
+        assert closes <= only_run(calm)["finishedAt"] < closes + SECOND_LOOK, "by the task; the lane itself looks later"
+
+    simulate(body, receipts=False)
+
+
+def test_a_lost_window_end_task_delays_the_end_of_a_run_by_half_a_minute() -> None:
+    async def body(calm: Calm) -> None:
+        take = calm.world.tasks._dispatcher._send
+
+        async def losing(call: HttpCall) -> Answered:
+            return Answered(200) if call.url.endswith(WINDOW_END_TASK) else await take(call)
+
+        calm.world.tasks._dispatcher._send = losing
+        await calm.account(pace={"perMinute": 1})
+        await remind(calm, targets=100, window={"startHour": 6, "endHour": 13}, schedule=_at(30))
+        await until_ended(calm)
+        closes = START + timedelta(hours=1)
+        assert closes + SECOND_LOOK <= only_run(calm)["finishedAt"] < closes + 2 * SECOND_LOOK
 
     simulate(body, receipts=False)
 

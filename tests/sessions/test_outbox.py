@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from random import Random
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 from google.auth.credentials import AnonymousCredentials
@@ -23,8 +23,7 @@ from firestore_emulator.rpc.inprocess import InProcessChannel
 from firestore_emulator.tasks.emulator import TasksEmulator
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.writes import create
-from firestore_outbox.lane.engine import NotHeld
-from firestore_outbox.lane.ref import LaneRef, outbox_lane
+from firestore_outbox.lane.ref import outbox_lane
 from firestore_outbox.lane.tasks import CloudTasks
 from firestore_outbox.local.simulators.faults import parse_faults
 from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET, ProviderSimulator
@@ -32,9 +31,9 @@ from firestore_outbox.messages.enqueue import NewMessage, batch
 from firestore_outbox.operations.why import Cause
 from firestore_outbox.providers.credentials import WEBHOOK_SECRET, FixedCredentials
 from firestore_outbox.providers.registry import ProviderSettings, providers
-from firestore_outbox.receipts.late import RECEIPT_TASK, parse_batch
 from firestore_outbox.sessions.store import SessionStore
 from firestore_outbox.settings import Settings
+from firestore_outbox.web.tasks import TaskEndpoint
 from firestore_outbox.wiring import System, assemble
 from tests.sessions.world import START, _NoTokens
 
@@ -72,14 +71,8 @@ class World:
         )
 
     async def _task(self, call: HttpCall) -> Answered:
-        body = json.loads(call.body)
-        if call.url.endswith(RECEIPT_TASK):
-            await self.system.late_receipts.run(parse_batch(body))
-            return Answered(200)
-        ran = await self.system.engine.run(LaneRef(body["kind"], body["key"]))
-        if isinstance(ran, NotHeld) and call.headers["X-CloudTasks-TaskRetryCount"] != "0" and ran.until is not None:
-            await self.system.waker.enqueue(LaneRef(body["kind"], body["key"]), ran.until)
-        return Answered(200)
+        answer = await TaskEndpoint.of(self.system).answer(urlsplit(call.url).path, call.body, call.headers)
+        return Answered(answer.status)
 
     async def _webhook(self, call: HttpCall) -> Answered:
         name, account_id = call.url.split("/")[-2:]

@@ -8,13 +8,13 @@ adapter, and is done. Everything else is what production runs.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import httpx
 from google.auth.credentials import AnonymousCredentials
@@ -28,13 +28,13 @@ from firestore_emulator.outgoing import Answered, HttpCall
 from firestore_emulator.rpc.inprocess import InProcessChannel
 from firestore_emulator.tasks.emulator import TasksEmulator
 from firestore_outbox.firestore.gateway import Gateway
-from firestore_outbox.lane.engine import LaneEngine, NotHeld
+from firestore_outbox.lane.engine import LaneEngine
 from firestore_outbox.lane.holder import Holder
 from firestore_outbox.lane.ref import SESSION, LaneRef, session_lane
 from firestore_outbox.lane.state import Later, More, Nothing, Work, overdue
 from firestore_outbox.lane.store import LaneStore
 from firestore_outbox.lane.tasks import CloudTasks
-from firestore_outbox.lane.wake import Waker
+from firestore_outbox.lane.wake import LANE_TASK, Waker
 from firestore_outbox.local.simulation.processes import Process, ProcessDied, gate_tasks
 from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET, ProviderSimulator
 from firestore_outbox.messages.model import OutboxMessage, TextPart
@@ -50,6 +50,7 @@ from firestore_outbox.sessions.slots import HotSet as Places
 from firestore_outbox.sessions.states import Rules
 from firestore_outbox.sessions.store import SessionStore
 from firestore_outbox.settings import Settings
+from firestore_outbox.web.tasks import TaskEndpoint, lane_work
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SENDING = "outbox"
@@ -233,19 +234,12 @@ class World:
         return self.random.choice([machine for machine in self.workers if machine.process.is_alive])
 
     async def _task(self, call: HttpCall) -> Answered:
-        body = json.loads(call.body)
         if self.loses_tasks:
             return Answered(200)
-        machine, ref = self._any(), LaneRef(body["kind"], body["key"])
-        is_retry = call.headers["X-CloudTasks-TaskRetryCount"] != "0"
-
-        async def run() -> Answered:
-            ran = await machine.engine.run(ref)
-            if isinstance(ran, NotHeld) and is_retry and ran.until is not None:
-                await machine.waker.enqueue(ref, ran.until)
-            return Answered(200)
-
-        return await machine.process.serve(run())
+        machine = self._any()
+        endpoint = TaskEndpoint({LANE_TASK: lane_work(machine.engine, machine.waker)})
+        answer = await machine.process.serve(endpoint.answer(urlsplit(call.url).path, call.body, call.headers))
+        return Answered(answer.status)
 
     async def _webhook(self, call: HttpCall) -> Answered:
         """As the functions take it, as far as sessions are concerned."""

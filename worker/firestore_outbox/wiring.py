@@ -63,6 +63,7 @@ from firestore_outbox.reminders.fire import ReminderHandler
 from firestore_outbox.reminders.run_lane import RunHandler
 from firestore_outbox.reminders.store import RunStore
 from firestore_outbox.reminders.summary import Summary
+from firestore_outbox.reminders.window_end import WindowEnd
 from firestore_outbox.reminders.withdraw import Clear
 from firestore_outbox.sending.app_throttles import AppThrottles
 from firestore_outbox.sending.backoff import Backoff
@@ -108,6 +109,7 @@ class System:
     resume: Resume
     runs: RunStore
     summary: Summary
+    window_end: WindowEnd
     control: Control
     remind: Remind
     events: Ingest
@@ -161,6 +163,7 @@ def assemble(
 
     runs = RunStore(gateway)
     summary = Summary(runs, messages, accounts, lanes, clock)
+    window_end = WindowEnd(runs, waker, tasks, clock)
     enqueue, events = Enqueue(gateway, clock), EventStore(gateway, clock)
     dead_letters = DeadLetters(gateway, lanes, waker, clock)
     by_kind: dict[str, Handler] = {
@@ -187,6 +190,7 @@ def assemble(
             Clear(messages, accounts, clock),
             summary,
             waker,
+            window_end,
             clock,
         ),
     }
@@ -253,6 +257,7 @@ def assemble(
         resume=Resume(accounts, lanes, waker, clock),
         runs=runs,
         summary=summary,
+        window_end=window_end,
         control=Control(runs, messages, waker, clock, random_id),
         remind=Remind(runs, messages, accounts, waker, clock),
         events=Ingest(handlers, events, waker),

@@ -289,6 +289,10 @@ class LaneEngine:
             await self._all_ended
 
     @property
+    def is_stopping(self) -> bool:
+        return self._stopping
+
+    @property
     def held(self) -> int:
         return len(self._holders)
 

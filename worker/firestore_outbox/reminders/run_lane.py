@@ -15,9 +15,11 @@ from firestore_outbox.lane.state import Later, More, Nothing, Work
 from firestore_outbox.lane.wake import Waker
 from firestore_outbox.reminders import run as steps
 from firestore_outbox.reminders.expand import Expand
+from firestore_outbox.reminders.fire import SECOND_LOOK
 from firestore_outbox.reminders.run import TRANSITIONS, Run, RunEvent, RunStatus, next_step
 from firestore_outbox.reminders.store import RunStore, StoredRun, forecast_fields
 from firestore_outbox.reminders.summary import Summary
+from firestore_outbox.reminders.window_end import WindowEnd
 from firestore_outbox.reminders.withdraw import Clear
 from firestore_outbox.transitions import after
 
@@ -34,6 +36,7 @@ class RunHandler:
     clear: Clear
     summary: Summary
     waker: Waker
+    window_end: WindowEnd
     clock: Clock
 
     async def run(self, holder: Holder) -> Work:
@@ -66,6 +69,7 @@ class RunHandler:
             case steps.DeferRest():
                 if (window_end := await self.clear.defer(run, may_go_on)) is not None:
                     await self.runs.write(stored, {"windowEndAt": window_end})
+                    await self.window_end.announce(run, window_end)
             case steps.ParkRest():
                 if await self.clear.park(run, may_go_on):
                     if await self.summary.is_in_sight(run):
@@ -87,8 +91,10 @@ class RunHandler:
         return None  # if somebody else wrote to the run, the next look does the same again
 
     async def _expanded(self, stored: StoredRun, holder: Holder) -> Work | None:
-        """The account's lane is told after the first page and after the last."""
+        """The first page and the last one wake the account's lane. The last one also announces the window's end."""
         was_last = await self.expand.page(stored, holder.database_time)
+        if was_last:
+            await self.window_end.announce(stored.run, stored.run.window_end_at)
         if was_last or stored.run.cursor is None:
             await self.waker.wake(outbox_lane(stored.run.account_id))
         return None
@@ -101,7 +107,7 @@ class RunHandler:
     async def _look(self, stored: StoredRun) -> Work | None:
         run, now = stored.run, self.clock()
         if run.status is RunStatus.PAUSED:
-            return Later(run.window_end_at)
+            return Later(run.window_end_at + SECOND_LOOK)
         if not await self.summary.is_open(run):
             return Nothing() if await self.summary.end(stored) else None
         forecast = await self.summary.forecast(run)
@@ -115,7 +121,9 @@ def _after(run: Run, event: RunEvent) -> str:
 
 
 def _next_look(run: Run, ends_at: datetime | None, now: datetime) -> datetime:
-    return min(run.window_end_at, max(ends_at or run.window_end_at, now + LEAST_REST))
+    """When all should be sent; at the latest a little after the end of the window, which has a task of its own."""
+    latest = run.window_end_at + SECOND_LOOK
+    return min(latest, max(ends_at or latest, now + LEAST_REST))
 
 
 def _shown_forecast(stored: StoredRun) -> bool | None:

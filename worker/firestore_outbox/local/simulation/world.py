@@ -8,12 +8,12 @@ instance of the functions.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any
+from urllib.parse import urlsplit
 
 from google.api_core.exceptions import GoogleAPICallError
 from google.auth.credentials import AnonymousCredentials
@@ -29,12 +29,9 @@ from firestore_emulator.rpc.inprocess import InProcessChannel, Wire
 from firestore_emulator.tasks.emulator import TasksEmulator
 from firestore_emulator.transactions.commit_delay import CommitDelay
 from firestore_emulator.virtual_time import VirtualClock, VirtualTimeLoop
-from firestore_outbox.errors import Unavailable
 from firestore_outbox.firestore.values import from_fields
 from firestore_outbox.handlers.registration import Registration
-from firestore_outbox.lane.engine import NotHeld
 from firestore_outbox.lane.hold_room import ROOM_BYTES
-from firestore_outbox.lane.ref import LaneRef
 from firestore_outbox.lane.tasks import CloudTasks
 from firestore_outbox.local.product import INDEXES
 from firestore_outbox.local.simulation.network import Luck, Network, ProviderTransport
@@ -49,8 +46,8 @@ from firestore_outbox.providers.credentials import FixedCredentials
 from firestore_outbox.providers.outcome import Outcome, Sent
 from firestore_outbox.providers.parts import PartJitter
 from firestore_outbox.providers.registry import Providers, ProviderSettings, providers
-from firestore_outbox.receipts.late import RECEIPT_TASK, parse_batch
 from firestore_outbox.settings import Settings
+from firestore_outbox.web.tasks import SWEEP_TASK, TaskEndpoint
 from firestore_outbox.wiring import NO_HANDLERS, System, assemble, media_delivery
 
 SECRET = "simulated-webhook-secret"
@@ -66,6 +63,12 @@ class Machine:
     process: Process
     system: System
     clock: VirtualClock
+
+    async def take(self, call: HttpCall) -> Answered:
+        """A task, answered as the service answers, without the web framework around it."""
+        endpoint = TaskEndpoint.of(self.system)
+        answer = await self.process.serve(endpoint.answer(urlsplit(call.url).path, call.body, call.headers))
+        return Answered(answer.status)
 
 
 class World:
@@ -210,12 +213,7 @@ class World:
         return self.network.lossy(self.network.sender(self._task))
 
     async def _task(self, call: HttpCall) -> Answered:
-        body = json.loads(call.body)
-        machine = self._any(self.workers)
-        if call.url.endswith(RECEIPT_TASK):
-            return await machine.process.serve(_late(machine.system, body))
-        is_retry = call.headers["X-CloudTasks-TaskRetryCount"] != "0"
-        return await machine.process.serve(_run_lane(machine.system, LaneRef(body["kind"], body["key"]), is_retry))
+        return await self._any(self.workers).take(call)
 
     async def _event(self, call: HttpCall) -> Answered:
         document = _EVENT.FromString(call.body).value
@@ -232,30 +230,9 @@ class World:
         """What Cloud Scheduler does each minute."""
         machine = self._any(self.workers)
         try:
-            await machine.process.serve(_swept(machine.system))
-        except (ProcessDied, Unavailable, GoogleAPICallError):
+            await machine.process.serve(TaskEndpoint.of(machine.system).answer(SWEEP_TASK, b"", {}))
+        except (ProcessDied, GoogleAPICallError):
             return  # the next one is a minute away
-
-
-async def _run_lane(system: System, ref: LaneRef, is_retry: bool) -> Answered:
-    """As web/app.py answers, without the web framework around it."""
-    try:
-        ran = await system.engine.run(ref)
-        if isinstance(ran, NotHeld) and system.engine._stopping:
-            return Answered(503)
-        if isinstance(ran, NotHeld) and is_retry and ran.until is not None:
-            await system.waker.enqueue(ref, ran.until)
-    except Unavailable:
-        return Answered(503)
-    return Answered(200)
-
-
-async def _late(system: System, body: dict[str, Any]) -> Answered:
-    try:
-        await system.late_receipts.run(parse_batch(body))
-    except Unavailable:
-        return Answered(503)
-    return Answered(200)
 
 
 async def _created(system: System, request_id: str, fields: dict[str, Any]) -> Answered:
@@ -266,10 +243,6 @@ async def _created(system: System, request_id: str, fields: dict[str, Any]) -> A
 async def _hooked(system: System, provider: str, account_id: str, call: HttpCall) -> Answered:
     answer = await system.webhook.take(provider, account_id, call.headers, call.body)
     return Answered(answer.value)
-
-
-async def _swept(system: System) -> None:
-    await system.sweep.run()
 
 
 class _NoTokens:
