@@ -148,7 +148,6 @@ class Stub(Provider):
         capability=Capability(resend_safe=True, echoes_request_id=True),
         part_types=frozenset({"text"}),
         media=None,
-        needs_session=False,
         throttle_scopes=frozenset(),
     )
 

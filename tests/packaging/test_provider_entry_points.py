@@ -42,7 +42,6 @@ class Pigeon(Provider):
             capability=Capability(resend_safe=False, echoes_request_id=False),
             part_types=frozenset({"text"}),
             media=None,
-            needs_session=False,
             throttle_scopes=frozenset(),
         )
 

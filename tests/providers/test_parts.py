@@ -40,7 +40,6 @@ def profile(part_types: frozenset[PartType] = EVERYTHING) -> Profile:
         capability=Capability(resend_safe=False, echoes_request_id=True),
         part_types=part_types,
         media=None,
-        needs_session=False,
         throttle_scopes=frozenset(),
     )
 

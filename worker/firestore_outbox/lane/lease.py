@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-LEASE = timedelta(seconds=60)
 _CALL_SHARE = 1 / 3
 """The share of a lease that one provider call may take: 20 s of 60."""
 _SKEW_SHARE = 1 / 12

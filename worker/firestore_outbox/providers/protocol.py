@@ -79,8 +79,6 @@ class Profile:
     """A message with another type of part is rejected before any part is sent."""
     media: MediaMode | None
     """None: the provider takes no media, or takes a mediaId unchanged."""
-    needs_session: bool
-    """Whether it sends only while a session is up; `NotConnected` is then a normal outcome."""
     throttle_scopes: frozenset[Scope]
     """The scopes that its throttles may name."""
     secrets: tuple[Secret, ...] = ()

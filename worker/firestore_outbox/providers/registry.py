@@ -241,7 +241,6 @@ _NO_PROMISES = Profile(
     capability=Capability(resend_safe=False, echoes_request_id=False),
     part_types=frozenset(),
     media=None,
-    needs_session=False,
     throttle_scopes=frozenset(),
 )
 

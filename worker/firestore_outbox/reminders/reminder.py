@@ -98,7 +98,6 @@ class Reminder:
     """No fire before it, but for a time that was itself asked for (`due`)."""
     last_fire_at: datetime | None = None
     """Moves with each fire, and with each one that is passed over."""
-    last_run_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +218,6 @@ class _Document(BaseModel):
     status: Annotated[ReminderStatus, Field(strict=False)] = ReminderStatus.ACTIVE
     createdAt: AwareDatetime
     lastFireAt: AwareDatetime | None = None
-    lastRunId: str | None = None
 
 
 def parse_reminder(reminder_id: str, raw: Mapping[str, Any]) -> Reminder | InvalidReminder:
@@ -247,7 +245,6 @@ def parse_reminder(reminder_id: str, raw: Mapping[str, Any]) -> Reminder | Inval
         status=document.status,
         created_at=document.createdAt,
         last_fire_at=document.lastFireAt,
-        last_run_id=document.lastRunId,
     )
 
 

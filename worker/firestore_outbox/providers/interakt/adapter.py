@@ -60,7 +60,6 @@ _PROFILE = Profile(
     capability=Capability(resend_safe=False, echoes_request_id=True),
     part_types=frozenset({"text", "media", "template"}),
     media=MediaMode.LINK,
-    needs_session=False,
     throttle_scopes=frozenset({Scope.ACCOUNT}),
     secrets=(
         Secret(name=API_KEY, what="the secret key, from Interakt's settings, Developer Settings; as it is shown there"),

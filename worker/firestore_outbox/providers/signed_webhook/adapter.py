@@ -77,7 +77,6 @@ _PROFILE = Profile(
     capability=Capability(resend_safe=True, echoes_request_id=True),
     part_types=frozenset({"text", "media", "template"}),
     media=MediaMode.LINK,
-    needs_session=False,
     throttle_scopes=frozenset({Scope.ACCOUNT, Scope.RECIPIENT}),
     secrets=(
         Secret(name=URL, what="the receiver's address, with https", hidden=False),

@@ -77,7 +77,6 @@ class Simulated(Provider):
             capability=CAPABILITIES[name],
             part_types=frozenset({"text", "media", "template"}),
             media=MediaMode.UPLOAD,
-            needs_session=True,
             throttle_scopes=frozenset(Scope),
             secrets=(
                 Secret(name=TOKEN, what="the simulator's token: anything"),

@@ -85,7 +85,6 @@ PROFILE = Profile(
     capability=Capability(resend_safe=False, echoes_request_id=False),
     part_types=frozenset({"text", "media"}),
     media=MediaMode.INLINE,
-    needs_session=True,
     throttle_scopes=frozenset({Scope.ACCOUNT}),
     secrets=(
         Secret(name=BASE_URL, what="where your WAHA answers, such as https://waha.example.com", hidden=False),

@@ -50,7 +50,6 @@ PROFILE = Profile(
     capability=Capability(resend_safe=False, echoes_request_id=True),
     part_types=frozenset({"text", "media", "template"}),
     media=MediaMode.UPLOAD,
-    needs_session=False,
     throttle_scopes=frozenset(Scope),
     secrets=(
         Secret(
