@@ -19,7 +19,6 @@ from firestore_outbox.providers.outcome import (
     ErrorCode,
     Outcome,
     Rejected,
-    Retryable,
     Scope,
     Sent,
     Throttled,
@@ -222,18 +221,6 @@ async def test_a_refused_key_is_an_auth_failure(link: Link, code: str) -> None:
     assert isinstance(await link.send(to_send()), AuthFailed)
 
 
-async def test_an_account_without_a_key_is_an_auth_failure_without_a_call() -> None:
-    async with linked(NAME, apiKey="") as link:
-        assert await link.send(to_send()) == AuthFailed(detail="the account has no apiKey")
-        assert await link.calls() == []
-
-
-async def test_a_lost_response_is_unknown_though_accepted(link: Link) -> None:
-    await link.order(lostResponseRate=1)
-    assert isinstance(await link.send(to_send()), Unknown)
-    assert [call["accepted"] for call in await link.calls()] == [True]
-
-
 @pytest.mark.parametrize("fault", ["acceptedErrorRate", "lostResponseRate"])
 async def test_what_was_accepted_is_never_taken_for_unprocessed(link: Link, fault: str) -> None:
     await link.order(**{fault: 1})
@@ -247,16 +234,6 @@ async def test_a_message_in_doubt_after_its_first_part_says_so(link: Link) -> No
     outcome = await link.send(message(to=TO, parts=(text("one"), text("two")), parts_sent=1))
     assert isinstance(outcome, Unknown)
     assert link.simulator.core.record.calls()[-1].part == 1
-
-
-async def test_no_connection_proves_that_nothing_was_processed() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound, and nobody listens
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        async with linked(NAME, url=url) as link:
-            outcome = await link.send(to_send())
-    assert isinstance(outcome, Retryable)
-    assert outcome.code is ErrorCode.PROVIDER_UNAVAILABLE
 
 
 async def test_an_error_quotes_neither_the_key_nor_the_message() -> None:

@@ -212,13 +212,6 @@ async def test_a_throttle_may_be_for_one_recipient_only(scope: str, meant: Scope
     assert (outcome.scope, outcome.retry_after) == (meant, timedelta(seconds=7))
 
 
-async def test_no_connection_proves_that_nothing_was_processed() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound, and nobody listens
-        async with linked(NAME, url=f"http://127.0.0.1:{taken.getsockname()[1]}") as link:
-            assert isinstance(await link.send(message()), Retryable)
-
-
 @pytest.mark.parametrize(
     ("order", "outcome"),
     [

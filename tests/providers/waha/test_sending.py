@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,10 +23,7 @@ from firestore_outbox.providers.outcome import (
     NotConnected,
     Outcome,
     Rejected,
-    Retryable,
-    Scope,
     Sent,
-    Throttled,
     Unknown,
 )
 from firestore_outbox.providers.registry import Providers
@@ -237,18 +233,6 @@ async def test_an_acceptance_without_an_id_is_unknown(body: Any) -> None:
 # --- faults of the simulator, over sockets
 
 
-async def test_a_throttle_tells_how_long_to_wait(link: Link) -> None:
-    await link.order(throttleRate=1, retryAfterSeconds=7)
-    outcome = await link.send(message())
-    assert isinstance(outcome, Throttled)
-    assert (outcome.scope, outcome.retry_after) == (Scope.ACCOUNT, timedelta(seconds=7))
-
-
-async def test_revoked_credentials_are_an_auth_failure(link: Link) -> None:
-    await link.control.put("/_sim/accounts/acme", json={"credentials": "revoked"})
-    assert isinstance(await link.send(message()), AuthFailed)
-
-
 async def test_a_reach_out_lock_is_never_tried_again_and_its_answer_quotes_nothing(link: Link) -> None:
     await link.order(errorRate=1, apiCode="463")
     outcome = await link.send(message(parts=(text("our secret plan"),)))
@@ -269,21 +253,6 @@ async def test_an_accepted_message_whose_answer_is_an_error_is_unknown(link: Lin
     await link.order(acceptedErrorRate=1)
     assert isinstance(await link.send(message()), Unknown)
     assert [call["accepted"] for call in await link.calls()] == [True]
-
-
-async def test_a_lost_response_is_unknown_and_the_record_has_the_truth(link: Link) -> None:
-    await link.order(lostResponseRate=1)
-    assert isinstance(await link.send(message()), Unknown)
-    assert [call["accepted"] for call in await link.calls()] == [True]
-
-
-async def test_a_refused_connection_is_retryable_because_nothing_was_sent() -> None:
-    with socket.socket() as bound:  # bound and not listening: nobody else can take the port
-        bound.bind(("127.0.0.1", 0))
-        adapters = providers_with(f"http://127.0.0.1:{bound.getsockname()[1]}")
-        outcome = await adapters.send("waha", message(), limit=LIMIT)
-        await adapters.close()
-    assert isinstance(outcome, Retryable)
 
 
 async def test_an_answer_that_ends_in_the_middle_is_unknown() -> None:
