@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from firestore_outbox.accounts.account import Account, AccountStatus, InvalidAccount, Route, parse_account, route_of
 from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.compare_and_set import AGAIN, TRIES, Again, Contended
 from firestore_outbox.firestore.gateway import Conflict, Gateway, Snapshot
 from firestore_outbox.firestore.queries import MOST_IN_A_QUERY, Find
 from firestore_outbox.firestore.values import Version
@@ -17,7 +19,6 @@ from firestore_outbox.lane.pacing import Block, Cap, pushed, reserve
 from firestore_outbox.messages.outbox_document import error_fields
 from firestore_outbox.providers.outcome import DeliveryError
 
-TRIES = 8
 MOST_OF_A_NUMBER = 300
 """Accounts read for one query of numbers. Gateways of several owners may all call their session `default`."""
 
@@ -91,25 +92,34 @@ class SharedLimit:
         It begins no earlier than the cap's tolerance from now, which allows its use at once, and leaves time for the
         claim that comes before the call.
         """
-        for _ in range(TRIES):
+
+        async def attempt() -> Block | datetime | Again:
             snapshot = await self.gateway.get(paths.limit(self.name))
             stored = None if snapshot is None else snapshot.data.get("tat")
             block = reserve(self.cap, stored, now=now + self.cap.tolerance, sends=sends, mine=mine)
             usable_at = block.tat - self.cap.tolerance
             if usable_at > now + longest:
                 return usable_at - longest / 2
-            if not isinstance(await self.gateway.commit([self._moved(snapshot, block.until)]), Conflict):
-                return block
-        return now + self.cap.interval * TRIES  # others were faster too often
+            written = await self.gateway.commit([self._moved(snapshot, block.until)])
+            return AGAIN if isinstance(written, Conflict) else block
+
+        try:
+            return await self.gateway.compare_and_set(attempt)
+        except Contended:
+            return now + self.cap.interval * TRIES
 
     async def pause(self, until: datetime) -> None:
         """Nothing of this limit goes before then."""
-        for _ in range(TRIES):
+
+        async def attempt() -> Again | None:
             snapshot = await self.gateway.get(paths.limit(self.name))
             stored = None if snapshot is None else snapshot.data.get("tat")
             tat = pushed(self.cap, stored, until=until)
-            if not isinstance(await self.gateway.commit([self._moved(snapshot, tat)]), Conflict):
-                return
+            written = await self.gateway.commit([self._moved(snapshot, tat)])
+            return AGAIN if isinstance(written, Conflict) else None
+
+        with suppress(Contended):  # the next throttle pauses it again
+            await self.gateway.compare_and_set(attempt)
 
     def _moved(self, before: Snapshot | None, tat: datetime) -> WriteOp:
         """With the cap that is in force: the settings say it, and here people can see it."""

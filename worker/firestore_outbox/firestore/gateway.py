@@ -24,6 +24,7 @@ from google.cloud.firestore import AsyncClient
 from firestore_outbox import metrics
 from firestore_outbox.errors import StoreUnavailable, Unwritable
 from firestore_outbox.firestore import protos
+from firestore_outbox.firestore.compare_and_set import CompareAndSet
 from firestore_outbox.firestore.protos import Proto
 from firestore_outbox.firestore.queries import Find, fill
 from firestore_outbox.firestore.size import WIRE_FACTOR, document_size
@@ -108,6 +109,7 @@ class Gateway:
         self._client = client
         self._queries = queries  # kept: a channel that nobody holds is closed
         self._jitter = jitter
+        self.compare_and_set = CompareAndSet(jitter)
         self._database = client._database_string
         self._root = f"{self._database}/documents"
         self._metadata = [("google-cloud-resource-prefix", self._database)]

@@ -19,6 +19,7 @@ from weakref import WeakValueDictionary
 from firestore_outbox import log, metrics
 from firestore_outbox.clock import Clock
 from firestore_outbox.errors import Unavailable
+from firestore_outbox.firestore.compare_and_set import AGAIN, Again
 from firestore_outbox.lane.holder import Holder, LaneLost
 from firestore_outbox.lane.ref import LaneRef
 from firestore_outbox.lane.slots import Slots
@@ -177,7 +178,9 @@ class LaneEngine:
         async with self._acquiring.setdefault(ref, asyncio.Lock()):
             asked_for: Acquired | None = None
             asked = 0.0
-            while True:
+
+            async def attempt() -> tuple[StoredLane, Acquired, float] | Busy | NotDue | Again:
+                nonlocal asked_for, asked
                 stored = await self._lanes.read(ref)
                 if asked_for is not None and _is_held(stored.lane, asked_for):
                     return stored, asked_for, asked
@@ -187,9 +190,12 @@ class LaneEngine:
                     return decision
                 asked_for = decision
                 written = await self._lanes.write(ref, decision.lane, stored)
-                if written is not None:
-                    log.lane_acquired(ref, ref.account_id, decision.entry, decision.hold.fence)
-                    return written, decision, asked
+                if written is None:
+                    return AGAIN
+                log.lane_acquired(ref, ref.account_id, decision.entry, decision.hold.fence)
+                return written, decision, asked
+
+            return await self._lanes.compare_and_set(attempt)
 
     async def _work(self, holder: Holder, handler: Handler) -> Ran | Failed:
         failure: Exception | None = None

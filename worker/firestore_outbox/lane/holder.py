@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from firestore_outbox import log, metrics
 from firestore_outbox.clock import Clock
 from firestore_outbox.errors import StoreUnavailable
+from firestore_outbox.firestore.compare_and_set import AGAIN, Again
 from firestore_outbox.lane.lease import Hold
 from firestore_outbox.lane.ref import LaneRef
 from firestore_outbox.lane.slots import Slots
@@ -102,16 +103,20 @@ class Holder:
     # --- writes under the lease
 
     async def write(self, change: Callable[[Lane], Lane]) -> None:
-        """Changes the lane document. Raises `LaneLost`."""
-        async with self._writing:
-            while True:
-                if self._lost:
-                    raise LaneLost(self.ref)
-                written = await self._lanes.write(self.ref, change(self.lane), self._stored)
-                if written is not None:
-                    self._store(written)
-                    return
+        """Changes the lane document. Raises `LaneLost`, and `Contended` if other writers are faster each time."""
+
+        async def attempt() -> Again | None:
+            if self._lost:
+                raise LaneLost(self.ref)
+            written = await self._lanes.write(self.ref, change(self.lane), self._stored)
+            if written is None:
                 await self._read_again()
+                return AGAIN
+            self._store(written)
+            return None
+
+        async with self._writing:
+            await self._lanes.compare_and_set(attempt)
 
     async def _read_again(self) -> None:
         stored = await self._lanes.read(self.ref)

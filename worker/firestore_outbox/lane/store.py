@@ -38,6 +38,7 @@ class StoredLane:
 class LaneStore:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
+        self.compare_and_set = gateway.compare_and_set
 
     async def read(self, ref: LaneRef) -> StoredLane:
         snapshot = await self._gateway.get(ref.path)

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import assert_never
 
 from firestore_outbox.clock import Clock
+from firestore_outbox.firestore.compare_and_set import AGAIN, Again
 from firestore_outbox.lane.ref import LaneRef
 from firestore_outbox.lane.state import NO_DEBOUNCE, Debounce, Lane, Marked, Orphaned, Queued, Served, wake, wake_later
 from firestore_outbox.lane.store import LaneStore
@@ -66,7 +67,10 @@ class Waker:
 
     async def _wake_now(self, ref: LaneRef, at: datetime | None) -> None:
         tried_for: datetime | None = None
-        while True:
+
+        async def attempt() -> datetime | Again | None:
+            """The time to enqueue a task for; None: it needs none."""
+            nonlocal tried_for
             stored = await self._lanes.read(ref)
             now = self._clock()
             debounce = self._debounces.get(ref.kind, NO_DEBOUNCE)
@@ -75,9 +79,7 @@ class Waker:
             task_at: datetime | None
             match woken:
                 case Served():
-                    if tried_for is not None:  # perhaps by our own write, whose answer did not come
-                        await self.enqueue(ref, tried_for)
-                    return
+                    return tried_for  # perhaps by our own write, whose answer did not come
                 case Queued(lane=lane, at=task_at):
                     pass
                 case Orphaned(lane=lane):
@@ -87,11 +89,11 @@ class Waker:
                 case _:
                     assert_never(woken)
             tried_for = task_at
-            if await self._lanes.write(ref, lane, stored) is None:
-                continue  # somebody else changed it: look again
-            if task_at is not None:
-                await self.enqueue(ref, task_at)
-            return
+            return AGAIN if await self._lanes.write(ref, lane, stored) is None else task_at
+
+        task_at = await self._lanes.compare_and_set(attempt)
+        if task_at is not None:
+            await self.enqueue(ref, task_at)
 
     async def hasten(self, ref: LaneRef, lane: Lane) -> None:
         """After a write that ended what the lane waited for: the task that a ready one has would come too late."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import assert_never
@@ -20,6 +21,7 @@ from typing import assert_never
 from firestore_outbox import log
 from firestore_outbox.clock import Clock
 from firestore_outbox.errors import StoreUnavailable
+from firestore_outbox.firestore.compare_and_set import while_unavailable
 from firestore_outbox.firestore.gateway import Conflict
 from firestore_outbox.media.answers import A_WHILE, not_yet
 from firestore_outbox.media.budget import ByteBudget
@@ -159,17 +161,14 @@ class Uploads:
         return None
 
     async def _written(self, key: FileKey, state: UploadState, claim: StoredUpload, *, until: float) -> None:
-        """While our lease lasts: a handle that nobody else hears of is a second upload. If somebody else took over in
-        the meantime, or the store stays away, what we know is still true for ourselves."""
-        while True:
-            try:
-                await self._store.write(key.ref, state, claim)
-            except StoreUnavailable:
-                if _loop_time() >= until:
-                    return
-                await asyncio.sleep(PAUSE_SECONDS)
-            else:
-                return
+        """Tries while our lease lasts: a handle that no other worker learns of is a second upload. If another worker
+        took over in the meantime, or the store stays away, what we know is still true for ourselves."""
+        with suppress(StoreUnavailable):
+            await while_unavailable(
+                lambda: self._store.write(key.ref, state, claim),
+                pause_seconds=PAUSE_SECONDS,
+                give_up=lambda: _loop_time() >= until,
+            )
 
     def _learned(
         self, key: FileKey, what: MediaHandle | Rejected, until: datetime | None, now: datetime

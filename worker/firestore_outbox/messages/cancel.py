@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from firestore_outbox.clock import Clock
+from firestore_outbox.firestore.compare_and_set import AGAIN, Again, Contended
 from firestore_outbox.firestore.gateway import Conflict
 from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
 from firestore_outbox.messages.store import MessageStore
 from firestore_outbox.sending.plan import Cancel, ending_of
-
-TRIES = 8
 
 
 class CancelMessage:
@@ -21,7 +20,9 @@ class CancelMessage:
     async def __call__(self, request_id: str) -> str | None:
         """What the message is afterwards; None: there is none. One that is on its way stays on its way."""
         status: str | None = None
-        for _ in range(TRIES):
+
+        async def attempt() -> str | Again | None:
+            nonlocal status
             found = await self._messages.get([request_id])
             if not found:
                 return None
@@ -31,6 +32,10 @@ class CancelMessage:
                 return status
             ending = ending_of(replace(message, cancel_requested=True), self._clock())
             assert isinstance(ending, Cancel), "a queued message whose cancel is requested ends"
-            if not isinstance(await self._messages.end(stored, ending.message), Conflict):
-                return ending.message.status.value
-        return status
+            ended = await self._messages.end(stored, ending.message)
+            return AGAIN if isinstance(ended, Conflict) else ending.message.status.value
+
+        try:
+            return await self._messages.compare_and_set(attempt)
+        except Contended:
+            return status

@@ -58,6 +58,7 @@ class NextDue:
 class MessageStore:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
+        self.compare_and_set = gateway.compare_and_set
 
     # --- what a lane reads
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from firestore_outbox.accounts.store import AccountStore
 from firestore_outbox.clock import Clock
+from firestore_outbox.firestore.compare_and_set import AGAIN, Again
 from firestore_outbox.lane.ref import outbox_lane
+from firestore_outbox.lane.state import Lane
 from firestore_outbox.lane.store import LaneStore
 from firestore_outbox.lane.wake import Waker
 
@@ -30,10 +32,11 @@ class Resume:
         if not await self._accounts.resume(account_id):
             return False
         ref = outbox_lane(account_id)
-        while True:
+
+        async def attempt() -> Lane | Again:
             stored = await self._lanes.read(ref)
             lane = stored.lane.resumed(now=self._clock())
-            if await self._lanes.write(ref, lane, stored) is not None:
-                break
-        await self._waker.hasten(ref, lane)
+            return AGAIN if await self._lanes.write(ref, lane, stored) is None else lane
+
+        await self._waker.hasten(ref, await self._lanes.compare_and_set(attempt))
         return True

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from firestore_outbox.clock import Clock
+from firestore_outbox.firestore.compare_and_set import AGAIN, Again, Contended
 from firestore_outbox.firestore.gateway import Conflict
 from firestore_outbox.messages.message_document import StoredMessage
 from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
@@ -18,8 +19,6 @@ from firestore_outbox.messages.store import MessageStore
 from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
 from firestore_outbox.receipts.release_thread import ReleaseThread
 from firestore_outbox.receipts.rules import Advance, Arrived, Bounced, Progress, Receipt, apply
-
-TRIES = 8
 
 
 class SettledAs(StrEnum):
@@ -47,7 +46,7 @@ class Settle:
         self._clock = clock
 
     async def __call__(self, request_id: str, settled_as: SettledAs) -> Settled | NotSettled:
-        for _ in range(TRIES):
+        async def attempt() -> OutboxMessage | NotSettled | Again:
             found = await self._messages.get([request_id])
             if not found:
                 return NotSettled(f"there is no message {request_id}")
@@ -61,10 +60,17 @@ class Settle:
             decision = apply(before.shown, self._word(settled_as), message)
             if not isinstance(decision, Advance) or decision.outbox is None:
                 return NotSettled(f"{request_id} is shown as {before.shown.status.value} already")
-            if not isinstance(await self._messages.settle(before, decision.shown, (stored, decision.outbox)), Conflict):
-                await self._release_thread(message)
-                return Settled(request_id, settled_as)
-        return NotSettled(f"{request_id} is being changed by others; try again")
+            written = await self._messages.settle(before, decision.shown, (stored, decision.outbox))
+            return AGAIN if isinstance(written, Conflict) else message
+
+        try:
+            settled: OutboxMessage | NotSettled = await self._messages.compare_and_set(attempt)
+        except Contended:
+            return NotSettled(f"{request_id} is being changed by others; try again")
+        if isinstance(settled, NotSettled):
+            return settled
+        await self._release_thread(settled)
+        return Settled(request_id, settled_as)
 
     def _word(self, settled_as: SettledAs) -> Receipt:
         now = self._clock()

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from firestore_outbox import log
 from firestore_outbox.errors import Unwritable
+from firestore_outbox.firestore.compare_and_set import AGAIN, Again
 from firestore_outbox.firestore.gateway import Conflict
 from firestore_outbox.messages.message_document import StoredMessage
 from firestore_outbox.messages.model import OutboxMessage
@@ -17,8 +18,6 @@ from firestore_outbox.messages.store import MessageStore
 from firestore_outbox.providers.protocol import PartReceipt
 from firestore_outbox.receipts.release_thread import ReleaseThread
 from firestore_outbox.receipts.rules import Ignored, apply, needs_outbox
-
-TRIES = 8
 
 
 class Applied(StrEnum):
@@ -43,7 +42,7 @@ class Receipts:
             return Applied.IGNORED
 
     async def _apply(self, account_id: str, event: PartReceipt) -> Applied:
-        for _ in range(TRIES):
+        async def attempt() -> Applied | Again:
             found = await self._find(account_id, event)
             if found is None:
                 return Applied.UNMATCHED
@@ -57,11 +56,12 @@ class Receipts:
                 return Applied.IGNORED
             settled = None if decision.outbox is None or outbox is None else (outbox, decision.outbox)
             if isinstance(await self._messages.settle(found, decision.shown, settled), Conflict):
-                continue
+                return AGAIN
             if settled is not None and document is not None:
                 await self._release_thread(document)
             return Applied.ADVANCED
-        raise RuntimeError(f"{event.request_id} is written by too many at once")
+
+        return await self._messages.compare_and_set(attempt)
 
     async def _find(self, account_id: str, event: PartReceipt) -> StoredMessage | None:
         if event.request_id is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from firestore_outbox.accounts.account import Account
 from firestore_outbox.accounts.store import AccountStore
+from firestore_outbox.firestore.compare_and_set import AGAIN, Again
 from firestore_outbox.lane.ref import outbox_lane
 from firestore_outbox.lane.state import Lane, ThreadHold
 from firestore_outbox.lane.store import LaneStore
@@ -22,15 +23,17 @@ class ReleaseThread:
         if before.status is OutboxStatus.SENDING:
             return  # its holder is at work, and will see it
         ref = outbox_lane(before.account_id)
-        while True:
+
+        async def attempt() -> bool | Again:
             stored = await self._lanes.read(ref)
             hold = stored.lane.holds.get(before.thread_id)
             if hold is None or hold.request_id != before.request_id:
-                return
+                return False
             freed = await self._without(hold, before, stored.lane)
-            if await self._lanes.write(ref, freed, stored) is not None:
-                await self._waker.wake(ref)
-                return
+            return AGAIN if await self._lanes.write(ref, freed, stored) is None else True
+
+        if await self._lanes.compare_and_set(attempt):
+            await self._waker.wake(ref)
 
     async def _without(self, hold: ThreadHold, before: OutboxMessage, lane: Lane) -> Lane:
         """The hold has two reasons in it: the message, which is settled, and the recipient's pace, which is not."""

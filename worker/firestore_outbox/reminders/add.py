@@ -16,6 +16,7 @@ from firestore_outbox.accounts.account import Account, Closed, Hindrance, sendin
 from firestore_outbox.accounts.store import AccountStore
 from firestore_outbox.accounts.window import window_end_at
 from firestore_outbox.clock import Clock
+from firestore_outbox.firestore.compare_and_set import AGAIN, Again, Contended
 from firestore_outbox.firestore.gateway import Conflict, Snapshot
 from firestore_outbox.lane.ref import reminder_lane
 from firestore_outbox.lane.wake import Waker
@@ -30,7 +31,6 @@ from firestore_outbox.reminders.store import INCOMPLETE, RunStore, StoredReminde
 
 A_CHUNK_TAKES = timedelta(seconds=1)
 """At the very most, to be written."""
-TRIES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +156,8 @@ class Remind:
 
     async def set_status(self, reminder_id: str, status: ReminderStatus) -> Changed | NotChanged:
         """Paused, or active again; what was missed meanwhile is then treated as `missed` says."""
-        for _ in range(TRIES):
+
+        async def attempt() -> Changed | NotChanged | Again:
             document = await self.runs.reminder_document(reminder_id)
             if document is None:
                 return NotChanged(f"there is no reminder {reminder_id}")
@@ -171,10 +172,16 @@ class Remind:
             if reminder.status is not status and isinstance(
                 await self.runs.set_reminder(stored, {"status": status.value}), Conflict
             ):
-                continue
-            await self.waker.wake(reminder_lane(reminder_id))
+                return AGAIN
             return Changed(status, _fires(reminder, self.clock()) if status is ReminderStatus.ACTIVE else ())
-        return NotChanged("the reminder is being changed by others; try again")
+
+        try:
+            result: Changed | NotChanged = await self.runs.compare_and_set(attempt)
+        except Contended:
+            return NotChanged("the reminder is being changed by others; try again")
+        if isinstance(result, Changed):
+            await self.waker.wake(reminder_lane(reminder_id))
+        return result
 
 
 def _fires(reminder: Reminder, now: datetime) -> tuple[datetime, ...]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from firestore_outbox.accounts.window import next_open, window_end_at
 from firestore_outbox.clock import Clock
+from firestore_outbox.firestore.compare_and_set import AGAIN, Again, Contended
 from firestore_outbox.lane.ref import run_lane
 from firestore_outbox.lane.wake import Waker
 from firestore_outbox.messages.model import OutboxStatus
@@ -13,8 +14,6 @@ from firestore_outbox.messages.store import MessageStore
 from firestore_outbox.reminders.fire import SECOND_LOOK, RandomId
 from firestore_outbox.reminders.run import ENDED, Command, Run, accepts
 from firestore_outbox.reminders.store import RunStore
-
-TRIES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +37,21 @@ class Control:
     random_id: RandomId
 
     async def ask(self, run_id: str, command: Command) -> Taken | NotTaken:
-        for _ in range(TRIES):
+        async def attempt() -> Taken | NotTaken | Again:
             stored = await self.runs.run(run_id)
             if stored is None:
                 return NotTaken(f"there is no run {run_id}")
             if (objection := accepts(stored.run, command)) is not None:
                 return NotTaken(objection)
-            if await self.runs.write(stored, {"requested": command.value}):
-                await self.waker.wake(run_lane(run_id))
-                return Taken(run_id)
-        return NotTaken("the run is being changed by others; try again")
+            return Taken(run_id) if await self.runs.write(stored, {"requested": command.value}) else AGAIN
+
+        try:
+            result: Taken | NotTaken = await self.runs.compare_and_set(attempt)
+        except Contended:
+            return NotTaken("the run is being changed by others; try again")
+        if isinstance(result, Taken):
+            await self.waker.wake(run_lane(run_id))
+        return result
 
     async def retry_failed(self, run_id: str) -> Taken | NotTaken:
         """A new run of the targets that failed, in the window of now."""

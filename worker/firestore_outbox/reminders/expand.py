@@ -24,6 +24,7 @@ from firestore_outbox.accounts.store import AccountStore
 from firestore_outbox.accounts.window import Window, next_open
 from firestore_outbox.clock import Clock
 from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.compare_and_set import AGAIN, Again, Contended
 from firestore_outbox.firestore.writes import SERVER_TIME, ServerTime, WriteOp, create
 from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
 from firestore_outbox.messages.new_documents import identity_fields, outbox_fields
@@ -80,7 +81,9 @@ class Expand:
         page = await self._next(run, page_size(run))
         new = {request_id_of(run, target.target_id): target for target in page.targets}
         taken: Counter[str] = Counter()
-        for _ in range(MOST_TRIES):
+
+        async def attempt() -> bool | Again:
+            nonlocal new
             if await self._commit(stored, page, new, database_time):
                 return page.is_last
             current = await self.runs.run(run.run_id)
@@ -88,7 +91,12 @@ class Expand:
                 # By another holder, or by our own commit whose answer did not come, and then it may have been the last.
                 return current is not None and current.run.is_expanded
             new = self._free(run, new, await self.runs.existing(list(new)), taken)
-        return False
+            return AGAIN
+
+        try:
+            return await self.runs.compare_and_set(attempt, tries=MOST_TRIES)
+        except Contended:
+            return False
 
     def _free(
         self, run: Run, new: Mapping[str, Target], there: Mapping[str, Mapping[str, Any]], taken: Counter[str]

@@ -54,6 +54,7 @@ class Chunk:
 class RunStore:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
+        self.compare_and_set = gateway.compare_and_set
 
     # --- reminders
 

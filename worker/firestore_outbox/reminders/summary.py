@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from firestore_outbox import log
 from firestore_outbox.accounts.account import Account
 from firestore_outbox.accounts.store import AccountStore
 from firestore_outbox.clock import Clock
+from firestore_outbox.firestore.compare_and_set import AGAIN, Again, Contended
 from firestore_outbox.firestore.writes import DELETE
 from firestore_outbox.lane.ref import outbox_lane
 from firestore_outbox.lane.store import LaneStore
@@ -20,6 +22,7 @@ from firestore_outbox.reminders.run import Counts, Run, error_summary, verdict
 from firestore_outbox.reminders.store import RunStore, StoredRun, count_fields
 
 TRIES = 8
+"""Times that the documents of a run are counted, at most."""
 SAMPLE = 50
 """Failed documents that are looked at for the commonest error."""
 
@@ -76,10 +79,16 @@ class Summary:
     async def _final_counts(self, run: Run) -> Counts:
         """Nothing is open any more, but receipts still move documents from one end to another, and one that moves
         between two counts is in both or in neither: then they are taken again."""
-        for _ in range(TRIES):
+        counts: Counts | None = None
+
+        async def attempt() -> Counts | Again:
+            nonlocal counts
             counts = await self.counts(run)
-            if counts.adds_up:
-                break
+            return counts if counts.adds_up else AGAIN
+
+        with suppress(Contended):
+            return await self.runs.compare_and_set(attempt, tries=TRIES)
+        assert counts is not None, "they were counted"
         return counts
 
     async def forecast(self, run: Run) -> Forecast:

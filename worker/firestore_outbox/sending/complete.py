@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
@@ -20,7 +21,8 @@ from typing import TypeVar
 from firestore_outbox import log, metrics
 from firestore_outbox.accounts.store import AccountStore, SharedLimit
 from firestore_outbox.clock import Clock
-from firestore_outbox.errors import StoreUnavailable, Unwritable
+from firestore_outbox.errors import Unwritable
+from firestore_outbox.firestore.compare_and_set import AGAIN, Again, Contended, while_unavailable
 from firestore_outbox.firestore.gateway import Committed, Conflict
 from firestore_outbox.firestore.writes import WriteOp
 from firestore_outbox.lane.holder import Holder, LaneLost
@@ -36,7 +38,6 @@ T = TypeVar("T")
 
 ThrottleAppUntil = Callable[[datetime], Awaitable[None]]
 """Makes all accounts of the provider wait."""
-TRIES = 6
 PAUSE_SECONDS = 0.5
 
 
@@ -81,7 +82,9 @@ class Completer:
         """A claim that was never used: the document as if it had not been made, but for the count. None if it is not in
         the queue any more. Its place in the order is what it was, so it leaves no hold."""
         claimed_by = claim.valid.claimed_by
-        for _ in range(TRIES):
+
+        async def attempt() -> Stored | Again | None:
+            nonlocal claim
             again = claim.valid.unclaimed()
             result = await self._end(claim, again)
             if not isinstance(result, Conflict):
@@ -92,10 +95,13 @@ class Completer:
                 return None
             claim = found[0]
             if current.status is OutboxStatus.QUEUED:
-                return claim  # by our own write, whose answer did not come; or by whoever took over
-            if current.claimed_by != claimed_by:
-                return None
-        return None
+                return claim  # by our own write, whose answer did not come; or by the holder that took over
+            return AGAIN if current.claimed_by == claimed_by else None
+
+        try:
+            return await self._messages.compare_and_set(attempt)
+        except Contended:
+            return None
 
     def tidied(self, lane: Lane) -> Lane:
         """The lane without the holds of messages that have ended: written when the lane is written anyway."""
@@ -174,24 +180,32 @@ class Completer:
     async def _reconciled(self, ended: _Ended) -> None:
         """The slow path: the document changed since the claim."""
         claimed = ended.claim.valid
-        for _ in range(TRIES):
+        found: list[Stored] = []
+
+        async def attempt() -> bool | Again:
+            """False: it needs no write of ours any more."""
+            nonlocal found
             found = await self._current(claimed.request_id)
             current = found[0].message if found else None
             decision = reconcile(current if isinstance(current, OutboxMessage) else None, claimed, ended.verdict)
             if not isinstance(decision, WriteAgain):
-                break
+                return False
             try:
                 result = await self._end(found[0], decision.message)
             except Unwritable:
-                if await self._refused(replace(ended, claim=found[0])):
-                    return
-                continue
-            if not isinstance(result, Conflict):
-                again = replace(ended, verdict=replace(ended.verdict, message=decision.message))
-                self._written(again, replace(found[0], version=result.versions[0]))
+                return True if await self._refused(replace(ended, claim=found[0])) else AGAIN
+            if isinstance(result, Conflict):
+                return AGAIN
+            again = replace(ended, verdict=replace(ended.verdict, message=decision.message))
+            self._written(again, replace(found[0], version=result.versions[0]))
+            return True
+
+        with suppress(Contended):
+            if await self._messages.compare_and_set(attempt):
                 return
-        metrics.attempt("settled")  # by its receipt, or by whoever took over; or by our own write, unanswered
+        metrics.attempt("settled")  # by its receipt, or by the holder that took over; or by our own write, unanswered
         self._let_go(ended)
+        current = found[0].message if found else None
         is_queued = isinstance(current, OutboxMessage) and current.status is OutboxStatus.QUEUED
         if not ended.written.done():
             ended.written.set_result(found[0] if is_queued else None)
@@ -242,14 +256,10 @@ class Completer:
         return await self._persistently(lambda: self._messages.get([request_id]))
 
     async def _persistently(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Until it is done, or our lease is over: an outcome known to nobody else is worth waiting for."""
-        while True:
-            try:
-                return await work()
-            except StoreUnavailable:
-                if self._clock() >= self._holder.hold.until:
-                    raise
-                await asyncio.sleep(PAUSE_SECONDS)
+        """Until it is done, or our lease has ended: only this process knows the outcome, so it is worth waiting for."""
+        return await while_unavailable(
+            work, pause_seconds=PAUSE_SECONDS, give_up=lambda: self._clock() >= self._holder.hold.until
+        )
 
 
 def _copy(error: BaseException) -> BaseException:

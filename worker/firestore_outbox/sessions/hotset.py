@@ -15,13 +15,13 @@ from random import Random
 from firestore_outbox import log
 from firestore_outbox.clock import Clock
 from firestore_outbox.errors import Unavailable
+from firestore_outbox.firestore.compare_and_set import AGAIN, Again, Contended
 from firestore_outbox.lane.ref import session_lane
 from firestore_outbox.lane.wake import Waker
 from firestore_outbox.sessions.requests import Hot, News, NotYet, Step, View, done, doubt, reported_up, want
 from firestore_outbox.sessions.states import Rules
 from firestore_outbox.sessions.store import SessionStore, StoredSession
 
-TRIES = 10
 CONTENDED = timedelta(seconds=5)
 """When to ask again if others were faster each time; up to twice as long."""
 
@@ -74,17 +74,22 @@ class HotSet:
         self, account_id: str, decide: Callable[[View], Step], *, provider: str | None = None
     ) -> Step | None:
         """None: others were faster each time, and nothing was changed."""
-        for _ in range(TRIES):
+
+        async def attempt() -> tuple[StoredSession, Step] | Again:
             stored = await self._store.read(account_id)
             view = self._view(account_id, stored, provider)
             step = decide(view)
             if step.memory != stored.memory:
                 step = replace(step, memory=replace(step.memory, provider=view.provider))
-            if await self._store.write(account_id, stored, step):
-                await self._follow(account_id, stored, step)
-                return step
-        log.hot_set_contended(account_id)
-        return None
+            return (stored, step) if await self._store.write(account_id, stored, step) else AGAIN
+
+        try:
+            stored, step = await self._store.compare_and_set(attempt)
+        except Contended:
+            log.hot_set_contended(account_id)
+            return None
+        await self._follow(account_id, stored, step)
+        return step
 
     def _view(self, account_id: str, stored: StoredSession, provider: str | None) -> View:
         entry = stored.hot.entries.get(account_id)

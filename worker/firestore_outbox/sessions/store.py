@@ -34,6 +34,7 @@ class StoredSession:
 class SessionStore:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
+        self.compare_and_set = gateway.compare_and_set
 
     async def read(self, account_id: str) -> StoredSession:
         found = await self._gateway.get_all([HOT_SET, session_path(account_id)])

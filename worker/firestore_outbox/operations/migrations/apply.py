@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, assert_never
 
 from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.compare_and_set import AGAIN, Again, Contended
 from firestore_outbox.firestore.gateway import Conflict, Gateway, Snapshot
 from firestore_outbox.firestore.writes import DELETE, update, upsert
 from firestore_outbox.operations.audit.pages import pages
@@ -15,8 +16,6 @@ from firestore_outbox.operations.migrations.decision import Change, Decision, Do
 from firestore_outbox.providers.credentials import CredentialResolver, Credentials
 
 PAGE = 300
-TRIES = 8
-"""How often a document is read and decided again when other writers change it meanwhile."""
 LISTED = 1_000
 """Changes kept for the report, to bound its memory; `changed` counts all of them."""
 
@@ -75,25 +74,33 @@ class Applying:
     ) -> None:
         report.seen += 1
         found: Snapshot | None = snapshot
-        for _ in range(TRIES):
+
+        async def attempt() -> Again | None:
+            nonlocal found
             if found is None:
-                return  # deleted meanwhile
+                return None  # deleted meanwhile
             secrets = await self.credentials.resolve(found.id) if migration.reads_credentials else Credentials()
             decision = decide(Document(path=found.path, fields=found.data, credentials=secrets))
             match decision:
                 case Keep():
-                    return
+                    return None
                 case Undecided():
                     report.undecided.append({"path": found.path, "because": decision.because})
-                    return
+                    return None
                 case Change():
                     if report.dry_run or await self._written(found, decision.fields):
                         _list(report, found.path, decision.fields)
-                        return
+                        return None
                 case _:
                     assert_never(decision)
             found = await self.gateway.get(snapshot.path)
-        report.undecided.append({"path": snapshot.path, "because": "it changes all the time; run the migration again"})
+            return AGAIN
+
+        try:
+            await self.gateway.compare_and_set(attempt)
+        except Contended:
+            because = "it changes all the time; run the migration again"
+            report.undecided.append({"path": snapshot.path, "because": because})
 
     async def _written(self, snapshot: Snapshot, fields: Mapping[str, Any]) -> bool:
         """False if the document changed since it was read. A lost answer is settled by the decision after it."""
