@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from firestore_outbox.lane.ref import conversation_lane
 from firestore_outbox.messages.address import is_address
-from firestore_outbox.messages.ids import account_of, is_account_id, is_document_id, is_reminder_id, is_request_id
+from firestore_outbox.messages.ids import (
+    account_of,
+    is_account_id,
+    is_document_id,
+    is_reminder_id,
+    is_request_id,
+    recipient_of,
+)
 
 RULES = (Path(__file__).parents[2] / "firestore.rules").read_text(encoding="utf-8")
 NO_DOCUMENT = {".", "..", "*"}
@@ -68,7 +75,7 @@ def test_the_account_of_a_thread_is_found_as_the_security_rules_find_it(account_
     thread_id = f"{account_id}__{to}"
     assert account_of(thread_id) == re.sub(r"(?s)__[^_].*", "", thread_id, count=1)
     if is_account_id(account_id) and is_address(to):
-        assert account_of(thread_id) == account_id
+        assert (account_of(thread_id), recipient_of(thread_id)) == (account_id, to)
 
 
 def test_the_lane_of_a_conversation_knows_an_account_that_ends_with_an_underscore() -> None:

@@ -9,7 +9,8 @@ from datetime import timedelta
 
 import pytest
 
-from firestore_outbox.local.simulators.app import FORMS, OWN
+from firestore_outbox.local.simulators.app import FORMS
+from firestore_outbox.local.simulators.own import OWN
 from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET
 from firestore_outbox.providers.credentials import Credentials
 from firestore_outbox.providers.outcome import (

@@ -5,6 +5,7 @@ OutboxError
     StoreUnavailable  Firestore did not answer, or not in time; whether a commit was applied is not known
     TasksUnavailable  Cloud Tasks did not take a task, after several tries; the sweep finds the lane
   Unwritable          Firestore will never take this commit: a document would be too large, above all
+  NotFound            a document that was named does not exist
 """
 
 from __future__ import annotations
@@ -28,3 +29,7 @@ class TasksUnavailable(Unavailable):
 
 class Unwritable(OutboxError):
     """Firestore refuses the commit for what it says. Nothing was written, and trying again is no use."""
+
+
+class NotFound(OutboxError):
+    """The named document does not exist."""

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import PurePath
 
-from firestore_outbox.messages.ids import account_of, thread_id_of
+from firestore_outbox.messages.ids import account_of, recipient_of, thread_id_of
 
 LONGEST_WORDS = 300
 """Characters of words that are not ours. More says nothing more."""
@@ -49,7 +49,7 @@ def lane_shown(lane: object) -> str:
     """`inbound:shop__491701` as `inbound:shop__#1f2e3d4c`; other lanes have no address in their names."""
     name = str(lane)
     account = account_of(name)
-    return name if account == name else thread_id_of(account, mark_of(name.removeprefix(thread_id_of(account, ""))))
+    return name if account == name else thread_id_of(account, mark_of(recipient_of(name)))
 
 
 def place_in(sentence: str) -> str:

@@ -13,6 +13,7 @@ from firestore_outbox.handlers.progress import Progress, advanced, read_from, re
 from firestore_outbox.handlers.registration import CONVERSATION
 from firestore_outbox.lane.holder import Holder
 from firestore_outbox.messages.enqueue import Enqueue, NewMessage, Refused
+from firestore_outbox.messages.ids import account_of, recipient_of
 
 
 class NotSent(OutboxError, ValueError):
@@ -102,8 +103,7 @@ class Context:
         A run that is repeated does not send its replies again."""
         if self.kind != CONVERSATION:
             raise NotSent(f"{self.kind} runs for the key {self.key!r}, which is no conversation: use send()")
-        account_id, _, to = self.key.partition("__")
-        return await self.send(account_id, to, text, parts=parts)
+        return await self.send(account_of(self.key), recipient_of(self.key), text, parts=parts)
 
     async def send(
         self,

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from firestore_outbox.clock import Clock
 from firestore_outbox.errors import NotFound
+from firestore_outbox.firestore.compare_and_set import AGAIN, Again
 from firestore_outbox.firestore.gateway import Gateway, Snapshot
 from firestore_outbox.firestore.queries import Find
 from firestore_outbox.firestore.writes import SERVER_TIME, delete, upsert
@@ -17,7 +18,6 @@ from firestore_outbox.lane.store import LaneStore
 from firestore_outbox.lane.wake import Waker
 
 JOBS = "jobs"
-TRIES = 8
 LONGEST_ERROR = 500
 """Characters of an error's text that are kept."""
 
@@ -70,11 +70,13 @@ class DeadLetters:
     async def retry(self, name: str) -> Job:
         """Run the handler again with the events of the job, and with what came since."""
         job = await self.get(name)
-        for _ in range(TRIES):
+
+        async def attempt() -> Again | None:
             stored = await self._lanes.read(job.ref)
             again = replace(stored.lane, progress=replaying(stored.lane.progress, job.events, self._clock()))
-            if await self._lanes.write(job.ref, again, stored) is not None:
-                break
+            return AGAIN if await self._lanes.write(job.ref, again, stored) is None else None
+
+        await self._lanes.compare_and_set(attempt)
         await self._waker.wake(job.ref)
         await self.drop(name)
         return job

@@ -15,6 +15,7 @@ from firestore_outbox.firestore.gateway import Conflict, Gateway, Snapshot
 from firestore_outbox.firestore.queries import Find
 from firestore_outbox.firestore.writes import SERVER_TIME, create
 from firestore_outbox.lane.ref import LaneRef
+from firestore_outbox.messages.ids import is_document_id
 
 MOST_A_RUN = 300
 """Events that one run takes. The lane runs again for the rest."""
@@ -100,5 +101,4 @@ def _has_text(part: Mapping[str, Any]) -> bool:
 def _safe(event_id: str) -> str:
     """An id from outside, made safe for a path."""
     safe = quote(event_id, safe="")
-    is_usable = 0 < len(safe) <= paths.LONGEST_NAME and safe not in (".", "..") and not safe.startswith("__")
-    return safe if is_usable else sha256(event_id.encode()).hexdigest()
+    return safe if len(safe) <= paths.LONGEST_NAME and is_document_id(safe) else sha256(event_id.encode()).hexdigest()

@@ -51,9 +51,15 @@ def is_document_id(text: str) -> bool:
 
 
 def thread_id_of(account_id: str, to: str) -> str:
+    """The id of the conversation of an account with an address."""
     return f"{account_id}__{to}"
 
 
 def account_of(thread_id: str) -> str:
     """The account that a thread's id names; the whole text, if it names no recipient."""
     return _BEFORE_ADDRESS.split(thread_id, maxsplit=1)[0]
+
+
+def recipient_of(thread_id: str) -> str:
+    """The address that a thread's id names; empty, if it names none."""
+    return thread_id.removeprefix(account_of(thread_id)).removeprefix("__")
