@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from firestore_outbox.messages import faults
 from tests.cli.support import Stack, process, until
 from tests.patience import PATIENCE_SECONDS
 
@@ -57,13 +58,17 @@ def test_send_with_the_id_of_another_message_fails(stack: Stack) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--account", "a__b", "--to", "+491701", "--text", "x"], "accountId"),
+        (["--account", "a__b", "--to", "+491701", "--text", "x"], f"accountId {faults.ACCOUNT_ID}."),
+        (["--account", "a/b", "--to", "+491701", "--text", "x"], f"accountId {faults.ACCOUNT_ID}."),
         (["--account", "shop", "--to", "+491701", "--text", ""], "text"),
         (["--account", "shop", "--to", "+491701", "--text", "x" * 4097], "text"),
         (["--account", "shop", "--to", "", "--text", "x"], "to"),
-        (["--account", "shop", "--to", "+491701", "--text", "x", "--request-id", "a b"], "requestId"),
+        (
+            ["--account", "shop", "--to", "+491701", "--text", "x", "--request-id", "a b"],
+            f"requestId {faults.REQUEST_ID}.",
+        ),
     ],
-    ids=["an account with two underscores", "no text", "a long text", "nobody", "a bad id"],
+    ids=["an account with two underscores", "an account with a slash", "no text", "a long text", "nobody", "a bad id"],
 )
 def test_send_refuses_what_the_worker_would_refuse(stack: Stack, options: list[str], reason: str) -> None:
     said = stack("send", *options)

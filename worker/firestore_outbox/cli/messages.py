@@ -13,6 +13,7 @@ from firestore_outbox.cli.output import Json, console, fail, progress, show_fiel
 from firestore_outbox.cli.system import with_system
 from firestore_outbox.firestore import paths
 from firestore_outbox.messages.enqueue import Differs, Enqueued, NewMessage, Refused
+from firestore_outbox.messages.ids import is_account_id
 from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
 from firestore_outbox.messages.outbox_document import Stored
 from firestore_outbox.operations.redrive import NotRedriven, Redriven
@@ -45,7 +46,7 @@ def send(
     """Write a message to the outbox, as a client would. The same id twice is one message."""
 
     async def work(system: System) -> dict[str, Any]:
-        if await system.gateway.get(paths.account(account)) is None:
+        if is_account_id(account) and await system.gateway.get(paths.account(account)) is None:
             fail(f"there is no account {account}: `outbox accounts list` shows them, `outbox accounts add` adds one")
         new = NewMessage(
             request_id=request_id or secrets.token_hex(16),
