@@ -89,14 +89,26 @@ class BilledCall(NamedTuple):
 class BillingMeter:
     def __init__(self) -> None:
         self._projects: dict[str, dict[tuple[str, str], Operations]] = {}
-        self._recent: deque[BilledCall] = deque(maxlen=KEPT_CALLS)
+        self._spent: dict[tuple[str, str, str], Operations] = {}
+        """The lines of all projects by call, database and collection, so that a call finds its own at once."""
+        self._recent: deque[tuple[str, str, str, int, int, int]] = deque(maxlen=KEPT_CALLS)
 
     def read(self, call: str, locations: Collection[Location]) -> None:
         """Documents of one database that were read, or were found to be missing."""
+        if len(locations) == 1:
+            (location,) = locations
+            self.add(call, location.database, location.segments[-2], reads=1)
+            return
         for collection, reads in Counter(location.segments[-2] for location in locations).items():
             self.add(call, next(iter(locations)).database, collection, reads=reads)
 
     def committed(self, call: str, database: str, writes: Sequence[CheckedWrite]) -> None:
+        if len(writes) == 1:
+            (write,) = writes
+            if not write.is_verify:
+                is_delete = write.is_delete
+                self.add(call, database, write.location.segments[-2], writes=not is_delete, deletes=is_delete)
+            return
         deletes = Counter(write.location.segments[-2] for write in writes if write.is_delete)
         others = Counter(write.location.segments[-2] for write in writes if not write.is_delete and not write.is_verify)
         for collection in dict.fromkeys((*others, *deletes)):
@@ -107,16 +119,20 @@ class BillingMeter:
     ) -> None:
         """`collection`: None for a call that asks of all."""
         collection = collection or ALL_COLLECTIONS
-        project = database.split("/", 2)[1]
-        lines = self._projects.setdefault(project, {})
-        spent = lines.get((call, collection))
+        key = (call, database, collection)
+        spent = self._spent.get(key)
         if spent is None:
-            spent = lines[call, collection] = Operations()
+            spent = self._spent[key] = self._line(database, call, collection)
         spent.calls += 1
         spent.reads += reads
         spent.writes += writes
         spent.deletes += deletes
-        self._recent.append(BilledCall(project, call, collection, reads, writes, deletes))
+        self._recent.append((database, call, collection, reads, writes, deletes))
+
+    def _line(self, database: str, call: str, collection: str) -> Operations:
+        """Databases of one project share their lines."""
+        lines = self._projects.setdefault(database.split("/", 2)[1], {})
+        return lines.setdefault((call, collection), Operations())
 
     def bill(self, project: str) -> Bill:
         lines = [
@@ -134,11 +150,14 @@ class BillingMeter:
 
     def recent(self, project: str) -> list[BilledCall]:
         """The last calls, oldest first, as far as they are kept."""
-        return [one for one in self._recent if one.project == project]
+        start = f"projects/{project}/"
+        return [BilledCall(project, *one[1:]) for one in self._recent if one[0].startswith(start)]
 
     def reset(self, project: str) -> None:
+        start = f"projects/{project}/"
         self._projects.pop(project, None)
-        self._recent = deque((one for one in self._recent if one.project != project), maxlen=KEPT_CALLS)
+        self._spent = {key: spent for key, spent in self._spent.items() if not key[1].startswith(start)}
+        self._recent = deque((one for one in self._recent if not one[0].startswith(start)), maxlen=KEPT_CALLS)
 
 
 def reads_of_query(returned: int, skipped: int) -> int:

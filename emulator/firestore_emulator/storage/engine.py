@@ -254,12 +254,10 @@ class Engine:
                 observer(changes, commit_micros)
         self._last_micros = commit_micros
         if changes:
-            states = ((change.location, drafted.rows[change.location]) for change in changes)
-            self.history.record(
-                changes[0].location.database,
-                commit_micros,
-                ((location, None if row is None else row.data) for location, row in states),
-            )
+            states = [
+                (location, None if (row := drafted.rows[location]) is None else row.data) for location, _, _ in changes
+            ]
+            self.history.record(changes[0].location.database, commit_micros, states)
             for observer in self.after_commit:
                 observer(changes, commit_micros)
         usual = WriteResult(update_time=stamp)

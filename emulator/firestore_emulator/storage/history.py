@@ -43,12 +43,21 @@ class History:
             past = self._databases[database] = _Past(self._forgotten.pop(database, 0))
         else:
             self._databases.move_to_end(database)
-        before = len(past.log)
+        log, kept = past.log, past.states
+        before = len(log)
+        past.last_change = until_micros
         for location, state in states:
-            past.record(location, until_micros, state)
-        past.forget(until_micros, self._oldest_needed(database, until_micros))
-        self._changes += len(past.log) - before
-        self._forget_databases(until_micros)
+            log.append((until_micros, location))
+            earlier = kept.get(location)
+            if earlier is None:
+                kept[location] = [(until_micros, state)]
+            else:
+                earlier.append((until_micros, state))
+        if len(log) > KEEP_CHANGES or log[0][0] < until_micros - KEEP_MICROS:
+            past.forget(until_micros, self._oldest_needed(database, until_micros))
+        self._changes += len(log) - before
+        if len(self._databases) > 1:
+            self._forget_databases(until_micros)
 
     def _forget_databases(self, now_micros: int) -> None:
         """Drops what is too old or too much, except what an open snapshot needs."""
@@ -122,11 +131,6 @@ class _Past:
         self.last_change = begins_micros
         self.log: deque[tuple[int, Location]] = deque()
         self.states: dict[Location, list[tuple[int, bytes | None]]] = {}
-
-    def record(self, location: Location, until_micros: int, state: bytes | None) -> None:
-        self.last_change = until_micros
-        self.log.append((until_micros, location))
-        self.states.setdefault(location, []).append((until_micros, state))
 
     def forget(self, now_micros: int, oldest_needed_micros: int) -> None:
         log = self.log

@@ -240,7 +240,7 @@ class Transactions:
 
     def _overrule_younger(self, party: Transaction, writes: Sequence[CheckedWrite]) -> None:
         """Aborts younger transactions that have read what an older one writes, as production does."""
-        if not party.id:
+        if not party.id or len(self._open) < 2:
             return
         for holder in self._holders(party, writes):
             if holder.age > party.age:
