@@ -77,6 +77,13 @@ export class OutboxError extends Error {
     constructor(code: "invalid-message" | "not-allowed" | "too-late" | "request-id-taken" | "not-found", message: string, cause?: unknown);
     code: "invalid-message" | "not-allowed" | "too-late" | "request-id-taken" | "not-found";
 }
+/**
+ * What a field must match, and the words for one that does not. The worker's own rules and words are the same.
+ */
+export type Rule = {
+    pattern: RegExp;
+    words: string;
+};
 export type TextPart = {
     type: "text";
     text: string;

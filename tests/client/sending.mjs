@@ -96,7 +96,7 @@ test('the longest text is taken by the rules, and the list shows of it what they
   assert.equal((await world.read(outbox)).parts[0].text, text);
   assert.equal((await world.read(thread)).lastMessageText, `x${'🙂'.repeat(99)}`, 'no character is cut in half');
   const longer = sendMessage(db, { ...message, requestId: newRequestId(), text: `${text}!` });
-  await assert.rejects(longer, refusedAs('invalid-message', /at most 4096/));
+  await assert.rejects(longer, refusedAs('invalid-message', /at most 4,096/));
 });
 
 test('the same message twice in a row is one message', async (world) => {

@@ -31,6 +31,9 @@ from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.gateway import Snapshot
 from firestore_outbox.firestore.queries import Find
 from firestore_outbox.firestore.writes import create
+from firestore_outbox.handlers.context import Context
+from firestore_outbox.handlers.registration import Registration
+from firestore_outbox.lane.ref import INBOUND
 from firestore_outbox.local.simulators.app import FORMS
 from firestore_outbox.local.simulators.own import OWN
 from firestore_outbox.providers.credentials import CredentialResolver, FixedCredentials
@@ -59,6 +62,10 @@ NAMES = providers(ProviderSettings(), credentials=CREDENTIALS).names
 _WRITES = ("Commit", "BatchWrite", "Write")
 
 logging.getLogger("httpx").setLevel(logging.WARNING)  # a line for each of thousands of calls
+
+
+async def handle_nothing(context: Context) -> None:
+    """With a handler, inbound messages wake their lane."""
 
 
 def now() -> datetime:
@@ -223,6 +230,7 @@ async def hooks(
         owner="this-worker",
         clock=now,
         random=Random(1),
+        handlers={INBOUND: Registration(kind=INBOUND, function=handle_nothing)},
     )
     ready: asyncio.Future[System] = asyncio.get_running_loop().create_future()
     ready.set_result(system)

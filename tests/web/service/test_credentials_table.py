@@ -40,8 +40,8 @@ from tests.web.service.support import ACCOUNT, AUDIENCE, SECRET, Service, now, t
 
 OPEN_TO_EVERYBODY = {"/healthz", "/metrics"}
 """The platform calls them, and they tell nothing of anybody."""
-GUARDED_BY_THE_PLATFORM = {"on_outbox_created"}
-"""Eventarc calls it with a token that Cloud Run checks; tests/deploy holds that it is deployed so."""
+GUARDED_BY_THE_PLATFORM = {"on_event_created", "on_outbox_created"}
+"""Eventarc calls them with a token that Cloud Run checks; tests/deploy holds that they are deployed so."""
 
 CREDENTIALS = ("none", "garbage", "a stranger's", "expired", "another audience", "the right one")
 REFUSED = CREDENTIALS[:-1]
