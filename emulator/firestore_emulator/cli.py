@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import re
 import signal
 import sys
@@ -76,12 +77,21 @@ def serve(
         survives_power_cuts=durable == "full",
         concurrency=Concurrency.OPTIMISTIC if optimistic else Concurrency.PESSIMISTIC,
     )
+    print_rules_log()
     try:
         asyncio.run(_serve(settings, as_json))
     except (CannotStart, DatabaseUnusable, IndexFileError, RulesFileError) as error:
         raise Refused(str(error)) from error
     except RpcError as error:
         raise Refused(f"--queue: {error.message}") from error
+
+
+def print_rules_log() -> None:
+    """Print refusals and reloads of the security rules on standard error, for the developer who runs the command."""
+    log = logging.getLogger("firestore_emulator.rules")
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    log.handlers = [logging.StreamHandler()]
 
 
 async def _serve(settings: object, as_json: bool) -> None:

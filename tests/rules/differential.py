@@ -18,6 +18,7 @@ from typing import Any
 
 import httpx
 
+from tests.rules import random_commits, random_paths
 from tests.rules.decisive import decisive
 from tests.rules.random_documents import UIDS, Data, document, wire
 from tests.rules.random_queries import listing
@@ -90,6 +91,11 @@ class Side:
     async def write(self, project: str, documents: dict[str, Data]) -> None:
         root = f"projects/{project}/databases/(default)/documents"
         writes = [{"update": {"name": f"{root}/{path}", "fields": _fields(data)}} for path, data in documents.items()]
+        await self.commit(project, writes)
+
+    async def commit(self, project: str, writes: list[dict[str, Any]]) -> None:
+        """As an administrator."""
+        root = f"projects/{project}/databases/(default)/documents"
         answer = await self._ask("POST", f"/v1/{root}:commit", {"writes": writes}, OWNER)
         assert answer.status_code == 200, answer.text
 
@@ -206,6 +212,41 @@ async def compare_file(random: Random, rules: str, ours: Side, theirs: Side, tal
         )
         _count(tally, Decision(rules, f"{verb} {path} {json.dumps(body)} on {stored}", user, kind), *verdicts)
     return True
+
+
+async def match_paths(random: Random, ours: Side, theirs: Side, tally: Tally) -> None:
+    """Ask both for some paths under random match blocks. Both must refuse the same files."""
+    project = f"p-{secrets.token_hex(5)}"
+    rules = random_paths.blocks(random)
+    mine, google = await asyncio.gather(ours.load(project, rules), theirs.load(project, rules))
+    assert mine[0] == google[0], f"ours {mine}\n\nGoogle's {google}\n\n{rules}"
+    if google[0] != 200:
+        return
+    for _ in range(8):
+        method, path, body = random_paths.request(random)
+        path = f"/v1/projects/{project}/databases/(default)/documents{path}"
+        verdicts = await asyncio.gather(ours.verdict(method, path, body, {}), theirs.verdict(method, path, body, {}))
+        kind = "get" if body is None else "list"
+        _count(tally, Decision(rules, f"{method} {path} {json.dumps(body)}", "no token", kind), *verdicts)
+
+
+async def commits(random: Random, ours: Side, theirs: Side, tally: Tally) -> None:
+    """Some commits of several writes under one condition. Refused ones leave the documents as they were."""
+    project = f"c-{secrets.token_hex(5)}"
+    rules = random_commits.rules(random)
+    mine, google = await asyncio.gather(ours.load(project, rules), theirs.load(project, rules))
+    assert mine[0] == google[0] == 200, f"ours {mine}\n\nGoogle's {google}\n\n{rules}"
+    root = f"projects/{project}/databases/(default)/documents"
+    for _ in range(6):
+        documents = random_commits.stored(random)
+        gone = [{"delete": f"{root}/a/{one}"} for one in random_commits.IDS]
+        await asyncio.gather(ours.commit(project, gone), theirs.commit(project, gone))
+        await asyncio.gather(ours.write(project, documents), theirs.write(project, documents))
+        body = {"writes": random_commits.writes(random, root, wire)}
+        path = f"/v1/{root}:commit"
+        verdicts = await asyncio.gather(ours.verdict("POST", path, body, {}), theirs.verdict("POST", path, body, {}))
+        decision = Decision(rules, f"{json.dumps(body)} on {documents}", "no token", "write")
+        _count(tally, decision, *verdicts)
 
 
 def _count(tally: Tally, decision: Decision, ours: Verdict, theirs: Verdict, condition: str | None = None) -> None:

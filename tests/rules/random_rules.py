@@ -135,7 +135,8 @@ class Conditions:
                 lambda d: f"{pick(('get', 'getAfter'))}({self._document()}).data.m",
             ],
             "path": [
-                lambda d: f"(/a/$({of(pick(('string', 'int')), d)}))",
+                lambda d: f"(/a/$({of(pick(('string', 'int', 'path')), d)}))",
+                lambda d: pick(("(/a/{x})", "(/a/{x}).bind({'x': 'b'})", "path('/{x}/{y}').bind({'x': 'b'})")),
                 lambda d: f"path({pick((literal('/a/b'), literal('a/b/c'), literal('/{x}/b')))})",
                 lambda d: f"path('/{{x}}/b').bind({{'x': {of('string', d)}}})",
                 lambda d: one("(/a/b)", "request.path", f"(/databases/$(database)/documents/a/$({data}.u))"),

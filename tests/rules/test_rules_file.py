@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -60,7 +61,8 @@ async def http(emulator: FirestoreEmulator) -> AsyncIterator[httpx.AsyncClient]:
 async def test_a_refusal_says_which_condition_was_false_and_what_it_saw(
     http: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    answer = await http.get(f"{ROOT}/papers/1", headers=BOB)
+    with caplog.at_level(logging.INFO):
+        answer = await http.get(f"{ROOT}/papers/1", headers=BOB)
     assert answer.status_code == 403
     expected = [
         "get papers/1 by user bob is refused by the security rules",

@@ -20,7 +20,7 @@ from firestore_emulator.rules.values import (
     equal,
     is_number,
     paired,
-    strictly_equal,
+    same_item,
     type_name,
 )
 
@@ -175,7 +175,7 @@ def contained(item: Value, container: Value) -> bool:
     if kind is list:
         if type(item) is str:
             return item in container  # a string equals nothing but the same string
-        return any(strictly_equal(item, one) for one in container)
+        return any(same_item(item, one) for one in container)
     if kind is dict:
         if type(item) is str:
             return item in container
@@ -203,6 +203,7 @@ def indexed(target: Value, index: Value) -> Value:
     kind = type(target)
     if kind is dict and type(index) is str:
         return member(target, index)
+    _refuse_open(target)
     if kind in (list, str, Path) and type(index) is int:
         if kind is str:
             if 0 <= index < text.size(target):
@@ -210,15 +211,14 @@ def indexed(target: Value, index: Value) -> Value:
             raise Failure("Index out of range.")
         items = target.segments if kind is Path else target
         if 0 <= index < len(items):
-            return _segment(items[index]) if kind is Path else items[index]
+            return items[index]
         raise Failure("Index out of range.")
     raise Failure(f"A {type_name(target)} has no index of type {type_name(index)}.")
 
 
-def _segment(segment: Value) -> str:
-    if type(segment) is str:
-        return segment
-    raise Failure("The segment of the path is not bound.")
+def _refuse_open(target: Value) -> None:
+    if type(target) is Path and target.is_open:
+        raise Failure(f"{target} has segments without a value.")
 
 
 def sliced(target: Value, low: Value, high: Value) -> Value:
@@ -226,6 +226,7 @@ def sliced(target: Value, low: Value, high: Value) -> Value:
     kind = type(target)
     if kind not in (list, str, Path):
         raise Failure(f"A {type_name(target)} has no range.")
+    _refuse_open(target)
     length = text.size(target) if kind is str else len(target.segments) if kind is Path else len(target)
     first = 0 if low is None else low
     last = length if high is None else high

@@ -32,6 +32,8 @@ class _Names:
     outer: _Names | None = None
     functions: dict[str, ast.Function] = field(default_factory=dict)
     variables: frozenset[str] = frozenset()
+    has_glob: bool = False
+    """Whether the path of a match block around it has a `{name=**}`."""
 
     def function(self, name: str) -> ast.Function | None:
         names: _Names | None = self
@@ -106,10 +108,12 @@ class _Checker:
         for variable in variables:
             if variable.name in seen:
                 self._error(match.span, f"Variable {variable.name} already exists in the PathTemplate.")
+            self._refuse_package(variable.name, match.span)
             seen.add(variable.name)
         globs = [index for index, part in enumerate(match.segments) if isinstance(part, ast.Variable) and part.is_glob]
-        if len(globs) > 1:
-            self._error(match.span, "Invalid glob match expression. Only one glob match is permitted in a match path.")
+        if len(globs) > 1 or (globs and outer.has_glob and self._file.version == "2"):
+            message = "Only one glob match is permitted in a match declaration path."
+            self._error(match.span, f"Invalid glob match expression. {message}")
         elif globs and self._file.version == "1" and globs[0] != len(match.segments) - 1:
             self._error(
                 match.span,
@@ -118,7 +122,7 @@ class _Checker:
             )
         if not match.functions and not match.allows and not match.matches:
             self._error(match.span, "The 'match' body must contain at least one declaration.")
-        names = _Names(outer, variables=frozenset(seen))
+        names = _Names(outer, variables=frozenset(seen), has_glob=outer.has_glob or bool(globs))
         self._functions(match.functions, names)
         for allow in match.allows:
             for method in allow.methods:
@@ -152,6 +156,7 @@ class _Checker:
         for name, span in bindings:
             if name in bound:
                 self._error(span, f"The identifier [{name}] is already bound in the current scope.")
+            self._refuse_package(name, span)
             bound.add(name)
         known = {parameter.name for parameter in function.parameters}
         for let in function.lets:
@@ -197,10 +202,13 @@ class _Checker:
     def _name(self, node: ast.Name, names: _Names, local: frozenset[str]) -> None:
         if node.name in local or names.has_variable(node.name) or node.name in ("request", "resource"):
             return
-        if node.name in PACKAGES:
-            self._error(node.span, f"{node.name} is a package and cannot be used as variable name.")
-        else:
+        if not self._refuse_package(node.name, node.span):
             self._warn(node.span, f"Invalid variable name: {node.name}.")
+
+    def _refuse_package(self, name: str, span: Span) -> bool:
+        if name in PACKAGES:
+            self._error(span, f"{name} is a package and cannot be used as variable name.")
+        return name in PACKAGES
 
     def _call(self, node: ast.Call, names: _Names) -> None:
         declared = names.function(node.name)

@@ -116,4 +116,4 @@ class Compiler:
 
 
 def _is_package(name: str, scope: Scope, names: dict[str, int]) -> bool:
-    return name in PACKAGES and name not in names and scope.wildcard(name) is None
+    return name in PACKAGES and name not in names and not scope.wildcard(name)

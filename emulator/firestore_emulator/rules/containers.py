@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from firestore_emulator.rules import text
-from firestore_emulator.rules.values import Failure, Path, RulesSet, Unbound, Value, paired, strictly_equal
+from firestore_emulator.rules.values import Failure, Path, RulesSet, Unbound, Value, paired, same_item
 
 _STRING = {str}
 
@@ -11,7 +11,7 @@ _STRING = {str}
 
 
 def _has(items: list[Value], wanted: Value) -> bool:
-    return any(strictly_equal(item, wanted) for item in items)
+    return any(same_item(item, wanted) for item in items)
 
 
 def _are_strings(items: list[Value]) -> bool:
@@ -96,6 +96,7 @@ def get(own: dict[str, Value], key: Value, default: Value) -> Value:
 
 
 def bind(own: Path, bound: dict[str, Value]) -> Path:
+    """Give variables their values. The result leaves out the segments of variables that have none."""
     names = {part.name for part in own.segments if isinstance(part, Unbound)}
     for name in bound:
         if name not in names:
@@ -103,7 +104,8 @@ def bind(own: Path, bound: dict[str, Value]) -> Path:
     filled = {name: text.string_of(value) for name, value in bound.items()}
     if not all(filled.values()):
         raise Failure("A segment of a path cannot be empty.")
-    return Path(tuple(filled.get(part.name, part) if isinstance(part, Unbound) else part for part in own.segments))
+    segments = (filled.get(part.name) if isinstance(part, Unbound) else part for part in own.segments)
+    return Path(tuple(segment for segment in segments if segment is not None))
 
 
 def path_of(source: str) -> Path:

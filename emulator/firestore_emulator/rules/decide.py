@@ -77,20 +77,22 @@ def decide_with(blocks: Blocks, fewest_in_glob: int, question: Question, trace: 
     refusals: list[Refusal] = []
     try:
         for block in blocks.get(question.method, ()):
-            for found in block.pattern.bindings(path, fewest_in_glob):
-                e.wild = found
-                for statement in block.statements:
-                    try:
-                        value = True if statement.condition is None else statement.condition(e)
-                    except Failure as failure:
-                        refusals.append(Refusal(statement.declared, str(failure)))
-                        continue
-                    if e.used > MAX_EXPRESSIONS:
-                        raise Exhausted
-                    if value is True:
-                        return Allowed(e.used)
-                    wrong = None if value is False else f"The condition is a {type_name(value)}, not a bool."
-                    refusals.append(Refusal(statement.declared, wrong))
+            found = block.pattern.bindings(path, fewest_in_glob)
+            if found is None:
+                continue
+            e.wild = found
+            for statement in block.statements:
+                try:
+                    value = True if statement.condition is None else statement.condition(e)
+                except Failure as failure:
+                    refusals.append(Refusal(statement.declared, str(failure)))
+                    continue
+                if e.used > MAX_EXPRESSIONS:
+                    raise Exhausted
+                if value is True:
+                    return Allowed(e.used)
+                wrong = None if value is False else f"The condition is a {type_name(value)}, not a bool."
+                refusals.append(Refusal(statement.declared, wrong))
     except Exhausted:
         return Denied(e.used, refusals, f"The maximum of {MAX_EXPRESSIONS} expressions to evaluate has been reached.")
     except RecursionError:  # functions that call each other multiply the depth that one expression may have

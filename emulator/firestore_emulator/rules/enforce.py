@@ -241,8 +241,7 @@ class Enforcer:
             reasons=reasons,
         )
         self._guard.refusals.append(refused)
-        # A warning, because the emulator's commands print warnings: the explanation is for the developer who watches.
-        log.warning("%s", refused, extra={"action": "rules_refused", "method": method, "path": refused.path})
+        log.info("%s", refused, extra={"action": "rules_refused", "method": method, "path": refused.path})
         text = str(refused)
         message = text if len(text) <= LONGEST_MESSAGE else f"{text[: LONGEST_MESSAGE - 1]}…"
         return RpcError(grpc.StatusCode.PERMISSION_DENIED, message)

@@ -59,7 +59,7 @@ class RulesFile:
         """Load the file if it has changed, and log the outcome."""
         try:
             if self.load():
-                log.warning("%s was loaded again", self._path, extra={"action": "rules_loaded"})
+                log.info("%s was loaded again", self._path, extra={"action": "rules_loaded"})
         except RulesRejected as error:
             log.warning("%s: %s\nThe rules before stay in force.", self._path, error, extra={"action": "rules_bad"})
         except (OSError, UnicodeDecodeError):

@@ -22,7 +22,7 @@ _QUOTED = rf"(?:'(?:[^'\\\r\n]|{_ESCAPE})*'|\"(?:[^\"\\\r\n]|{_ESCAPE})*\")"
 _RESERVED = "function|match|allow|let|return|if|service|rules_version|import|is|in|true|false|null"
 
 _GRAMMAR = rf"""
-start: version? (function | service)*
+start: version? (function | service)+
 version: "rules_version" "=" STRING ";"?
 service: "service" NAME "." FIELD "{{" (function | match)* "}}"
 match: "match" path "{{" (function | allow | match)* "}}"

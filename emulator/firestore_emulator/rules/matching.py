@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from firestore_emulator.rules.values import Path, Unbound, Value
@@ -26,53 +25,74 @@ Part = str | Wildcard
 
 
 class Pattern:
-    """A match path, prepared so that a request compares as little as possible."""
+    """A match path, prepared so that a request compares as little as possible. It has one glob at most.
 
-    __slots__ = ("_fixed", "_has_glob", "_variables", "parts")
+    `ahead` is what follows the glob in the path of an outer block, if anything does. Google's matcher looks for it
+    behind the glob and does not consume it: the path of the inner block begins right behind the glob, too, and must be
+    longer.
+    """
 
-    def __init__(self, parts: tuple[Part, ...]) -> None:
+    __slots__ = ("_fixed", "_glob_at", "_variables", "ahead", "parts")
+
+    def __init__(self, parts: tuple[Part, ...], ahead: tuple[Part, ...] = ()) -> None:
         self.parts = parts
-        self._has_glob = any(isinstance(part, Wildcard) and part.is_glob for part in parts)
+        self.ahead = ahead
+        self._glob_at = next((at for at, part in enumerate(parts) if is_glob(part)), None)
         # From the end: every path begins with the same segments.
         self._fixed = [(at, part) for at, part in enumerate(parts) if isinstance(part, str)][::-1]
         self._variables = [(at, part.number) for at, part in enumerate(parts) if isinstance(part, Wildcard)]
 
-    def bindings(self, path: tuple[Segment, ...], fewest: int) -> Iterable[dict[int, Value]]:
-        """Each way in which the pattern covers the whole path. A glob takes at least `fewest` segments."""
-        if self._has_glob:
-            return _bindings(self.parts, path, fewest, {})
+    def bindings(self, path: tuple[Segment, ...], fewest: int) -> dict[int, Value] | None:
+        """The variables if the pattern covers the whole path; None if it does not. A glob takes `fewest` segments."""
+        if self._glob_at is not None:
+            return self._with_glob(self._glob_at, path, fewest)
         if len(path) != len(self.parts):
-            return ()
+            return None
         for at, part in self._fixed:
             if path[at] != part:
-                return ()
+                return None
         found: dict[int, Value] = {}
         for at, number in self._variables:
             segment = path[at]
             if type(segment) is Unbound and segment.is_glob:
-                return ()
+                return None
             found[number] = segment
-        return (found,)
+        return found
+
+    def _with_glob(self, at: int, path: tuple[Segment, ...], fewest: int) -> dict[int, Value] | None:
+        glob, behind = self.parts[at], self.parts[at + 1 :]
+        assert isinstance(glob, Wildcard)
+        end = len(path) - len(behind)
+        if end - at < fewest or (self.ahead and len(behind) <= len(self.ahead)):
+            return None
+        rest = path[end:]
+        found: dict[int, Value] = {}
+        for parts, segments in ((self.parts[:at], path), (self.ahead, rest), (behind, rest)):
+            bound = _prefix(parts, segments)
+            if bound is None:
+                return None
+            found |= bound
+        taken = Path(path[at:end])
+        # Version 1 has no open paths: there a condition cannot read the variable.
+        found[glob.number] = ANY_NUMBER if fewest and taken.is_open else taken
+        return found
 
 
-def _bindings(
-    parts: tuple[Part, ...], path: tuple[Segment, ...], fewest: int, found: dict[int, Value]
-) -> Iterator[dict[int, Value]]:
-    if not parts:
-        if not path:
-            yield found
-        return
-    part, rest = parts[0], parts[1:]
-    if isinstance(part, Wildcard) and part.is_glob:
-        for length in range(fewest, len(path) + 1):
-            taken = {**found, part.number: Path(path[:length])}
-            yield from _bindings(rest, path[length:], fewest, taken)
-        return
-    if not path:
-        return
-    segment = path[0]
-    if isinstance(part, str):
-        if part == segment:
-            yield from _bindings(rest, path[1:], fewest, found)
-    elif not (isinstance(segment, Unbound) and segment.is_glob):
-        yield from _bindings(rest, path[1:], fewest, {**found, part.number: segment})
+def is_glob(part: Part) -> bool:
+    return isinstance(part, Wildcard) and part.is_glob
+
+
+def _prefix(parts: tuple[Part, ...], path: tuple[Segment, ...]) -> dict[int, Value] | None:
+    """The variables of parts without a glob if the path begins with them; None if it does not."""
+    if len(path) < len(parts):
+        return None
+    found: dict[int, Value] = {}
+    for part, segment in zip(parts, path, strict=False):
+        if isinstance(part, str):
+            if part != segment:
+                return None
+        elif isinstance(segment, Unbound) and segment.is_glob:
+            return None
+        else:
+            found[part.number] = segment
+    return found

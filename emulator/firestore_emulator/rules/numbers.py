@@ -16,9 +16,8 @@ def absolute(value: Value) -> Value:
 
 
 def rounded(value: int | float) -> int:
-    """To the nearest integer; a half rounds up."""
-    if isinstance(value, int):
-        return value
+    """To the nearest integer; a half rounds up. An integer becomes a float first, and loses what that cannot hold."""
+    value = float(value)
     if not _fits(value):
         return _nearest(value)
     low = math.floor(value)

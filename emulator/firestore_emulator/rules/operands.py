@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from firestore_emulator.rules import arithmetic, text
 from firestore_emulator.rules.evaluation import UNDEFINED, Closure, Evaluation
 from firestore_emulator.rules.scope import Scope
@@ -37,9 +39,8 @@ def variable(name: str, scope: Scope, names: dict[str, int]) -> Closure:
     """A parameter or let, a variable of the match path, `request` or `resource`; any other name fails."""
     if name in names:
         return _local(names[name])
-    wildcard = scope.wildcard(name)
-    if wildcard is not None:
-        return _wildcard(name, wildcard)
+    if wildcards := scope.wildcard(name):
+        return _wildcard(name, wildcards)
     if name == "request":
         return _request
     if name == "resource":
@@ -58,13 +59,20 @@ def _local(number: int) -> Closure:
     return local
 
 
-def _wildcard(name: str, number: int) -> Closure:
+def _wildcard(name: str, numbers: Sequence[int]) -> Closure:
+    """A variable of the match path. A query leaves some without a value; then one of the same name outside counts."""
+    innermost, *outer = numbers
+
     def wildcard(e: Evaluation) -> Value:
         e.used += 1
-        value = e.wild[number]
-        if type(value) is Unbound:
-            raise Failure(f"{name} differs from document to document.")
-        return value
+        value = e.wild[innermost]
+        if type(value) is not Unbound:
+            return value
+        for number in outer:
+            value = e.wild[number]
+            if type(value) is not Unbound:
+                return value
+        raise Failure(f"{name} differs from document to document.")
 
     return wildcard
 
@@ -104,15 +112,23 @@ def map_of(entries: list[tuple[Closure, Closure]]) -> Closure:
 
 
 def path_of(parts: list[str | Unbound | Closure]) -> Closure:
-    fixed = [None if callable(part) else part for part in parts]
-    evaluated = [(number, part) for number, part in enumerate(parts) if callable(part)]
+    """A path literal. `$(...)` adds one segment, whatever it holds, or all segments of a path."""
 
     def made(e: Evaluation) -> Value:
         e.used += 1
-        segments = fixed.copy()
-        for number, part in evaluated:
-            segments[number] = text.string_of(part(e))
-        return Path(tuple(segments))  # type: ignore[arg-type]  # every None has been replaced
+        segments: list[str | Unbound] = []
+        for part in parts:
+            if not callable(part):
+                segments.append(part)
+                continue
+            value = part(e)
+            if type(value) is str:
+                segments.append(value)
+            elif type(value) is Path:
+                segments += value.segments
+            else:
+                segments.append(text.string_of(value))
+        return Path(tuple(segments))
 
     return made
 

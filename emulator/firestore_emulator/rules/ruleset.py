@@ -12,7 +12,7 @@ from firestore_emulator.rules.ast import SyntaxFault
 from firestore_emulator.rules.compiler import Compiler, Wrap
 from firestore_emulator.rules.evaluation import Closure
 from firestore_emulator.rules.limits import MAX_SOURCE_BYTES
-from firestore_emulator.rules.matching import Part, Pattern, Wildcard
+from firestore_emulator.rules.matching import Part, Pattern, Wildcard, is_glob
 from firestore_emulator.rules.scope import Scope
 
 SERVICE = "cloud.firestore"
@@ -137,14 +137,15 @@ def _blocks(file: ast.File, compiler: Compiler) -> Iterator[tuple[str, Block]]:
         compiler.declare(service.functions, scope)
         if service.name == SERVICE:
             for match in service.matches:
-                yield from _match(match, (), scope, compiler, numbers)
+                yield from _match(match, Pattern(()), scope, compiler, numbers, file.version)
 
 
 def _match(
-    match: ast.Match, before: tuple[Part, ...], outer: Scope, compiler: Compiler, numbers: Iterator[int]
+    match: ast.Match, before: Pattern, outer: Scope, compiler: Compiler, numbers: Iterator[int], version: str
 ) -> Iterator[tuple[str, Block]]:
+    """The blocks of a match. `before` is the pattern that the paths of the blocks around it make."""
     scope = Scope(outer)
-    parts = list(before)
+    parts: list[Part] = []
     for segment in match.segments:
         if isinstance(segment, str):
             parts.append(segment)
@@ -157,8 +158,13 @@ def _match(
         condition = None if allow.condition is None else compiler.compile(allow.condition, scope, {})
         for method in dict.fromkeys(meant for one in allow.methods for meant in _MEANS.get(one.name, (one.name,))):
             by_method.setdefault(method, []).append(Statement(allow, condition))
-    pattern = Pattern(tuple(parts))
+    pattern = Pattern((*before.parts, *parts), before.ahead)
     for method, statements in by_method.items():
         yield method, Block(pattern, tuple(statements))
+    glob = next((at for at, part in enumerate(parts) if is_glob(part)), None)
+    if glob is not None:
+        if version == "1":
+            return  # no path reaches the blocks inside
+        pattern = Pattern((*before.parts, *parts[: glob + 1]), tuple(parts[glob + 1 :]))
     for inner in match.matches:
-        yield from _match(inner, pattern.parts, scope, compiler, numbers)
+        yield from _match(inner, pattern, scope, compiler, numbers, version)

@@ -39,10 +39,12 @@ class Scope:
             scope = scope.outer
         return None
 
-    def wildcard(self, name: str) -> int | None:
+    def wildcard(self, name: str) -> Sequence[int]:
+        """The numbers of the match variables of that name, the innermost first."""
+        found: list[int] = []
         scope: Scope | None = self
         while scope is not None:
             if name in scope.wildcards:
-                return scope.wildcards[name]
+                found.append(scope.wildcards[name])
             scope = scope.outer
-        return None
+        return found

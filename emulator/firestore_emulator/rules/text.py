@@ -212,7 +212,7 @@ def string_of(value: Value) -> str:
     if type(value) is float:
         return _written(value)
     if type(value) is Path:
-        return str(value)
+        return "/" + "/".join(part if type(part) is str else "" for part in value.segments)
     raise Failure("Only null, bool, int, float, string and path have a string form.")
 
 

@@ -54,7 +54,13 @@ class Unbound:
 
 @dataclass(frozen=True, slots=True)
 class Path:
+    """A path. With an unbound segment it is open: equal to nothing, and without segments that could be read."""
+
     segments: tuple[str | Unbound, ...]
+
+    @property
+    def is_open(self) -> bool:
+        return Unbound in map(type, self.segments)
 
     def __str__(self) -> str:
         return "/" + "/".join(part if isinstance(part, str) else f"{{{part.name}}}" for part in self.segments)
@@ -128,15 +134,19 @@ class Constraint:
 
 def equal(left: Value, right: Value) -> bool:
     """`==`."""
-    if type(left) is type(right):
-        if type(left) is str or type(left) is int or type(left) is bool:
+    kind = type(left)
+    if kind is type(right):
+        if kind is str or kind is int or kind is bool or kind is float:
             return bool(left == right)
-        if type(left) is float:
-            return bool(left == right)
-        return strictly_equal(left, right)
+        return same_item(left, right)
     if is_number(left) and is_number(right):
         return float(left) == float(right)
     return False
+
+
+def same_item(left: Value, right: Value) -> bool:
+    """Whether a list that holds `left` holds `right`. An open path is in no list; lists of open paths can be equal."""
+    return strictly_equal(left, right) and not (type(left) is Path and left.is_open)
 
 
 def strictly_equal(left: Value, right: Value) -> bool:
