@@ -253,7 +253,7 @@ BASE = ["reminders", "add", "--account", "a", "--text", "x"]
         ([*BASE[:-2], "--to", "1", "--at", "now", "--parts", "{"], "not JSON"),
         ([*BASE[:-2], "--to", "1", "--at", "now", "--parts", "{}"], "must be a list"),
         ([*BASE, "--to", "1", "--at", "now", "--window", "early"], "two hours"),
-        ([*BASE, "--to", "1", "--at", "now", "--timezone", "Mars/Olympus"], "not a time zone"),
+        ([*BASE, "--to", "1", "--at", "now", "--timezone", "Mars/Olympus"], "a time zone such as Europe/Berlin"),
         ([*BASE, "--to", "1", "--at", "soon", "--timezone", "UTC"], "not a time; write"),
         ([*BASE, "--to", "1", "--at", "now", "--on-window-end", "explode"], "resumeNextDay"),
         ([*BASE, "--to", "1", "--at", "now", "--missed", "cry"], "runOnce"),

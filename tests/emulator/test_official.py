@@ -397,7 +397,7 @@ def test_the_emulator_dies_when_the_process_above_it_is_killed(installed: Instal
     if who == "supervisor" and sys.platform != "linux":
         pytest.skip("only Linux ties a child to the death of its parent")
     code = (
-        "from emulator.official import OfficialEmulator\n"
+        "from firestore_emulator.official import OfficialEmulator\n"
         "e = OfficialEmulator.start()\n"
         "print(e.host, e._process._supervisor.pid, flush=True)\n"
         "input()"

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -136,16 +136,20 @@ class ChaosStack:
                 str(self.record),
             ]
 
-        def worker(port: int) -> list[str]:
-            return ["tests.system.chaos.clocked_worker", "worker", "--port", str(port)]
+        def worker_named(name: str) -> Callable[[int], list[str]]:
+            return lambda port: [self.worker_module(name), "worker", "--port", str(port)]
 
-        made = {"firestore": firestore, "tasks": tasks, "provider": provider}
+        made: dict[str, Callable[[int], list[str]]] = {"firestore": firestore, "tasks": tasks, "provider": provider}
         made["functions"] = lambda port: [self.functions_module(), "functions", str(port)]
-        made |= dict.fromkeys(WORKERS, worker)
+        made |= {name: worker_named(name) for name in WORKERS}
         return {
             name: Part(name, arguments, self.environment_of(name), self.log_file(name), list(self._links_to(name)))
             for name, arguments in made.items()
         }
+
+    def worker_module(self, name: str) -> str:
+        """The module that runs this worker, read at each start."""
+        return "tests.system.chaos.clocked_worker"
 
     def functions_module(self) -> str:
         """The module that serves the functions, read at each start."""

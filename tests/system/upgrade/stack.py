@@ -41,6 +41,9 @@ class RollingStack(ChaosStack):
             **previous.environment(self._trees[self.versions[part]]),
         }
 
+    def worker_module(self, name: str) -> str:
+        return "tests.chaos.clocked_worker" if self.versions[name] == "previous" else super().worker_module(name)
+
     def functions_module(self) -> str:
         return "emulator.serve_app" if self.versions["functions"] == "previous" else super().functions_module()
 
