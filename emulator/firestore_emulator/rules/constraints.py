@@ -17,7 +17,6 @@ from firestore_emulator.rules.values import (
     Value,
     equal,
     is_number,
-    loosely_equal,
 )
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -65,11 +64,18 @@ def _implies(known: str, bound: Value, wanted: str, value: Value) -> bool:
 
 
 def _is_comparable(bound: Value, value: Value) -> bool:
-    if type(bound) is float:
-        return False  # Google's evaluator proves nothing from a filter on a double
     if is_number(bound) and is_number(value):
-        return True
+        return type(bound) is int or type(value) is float  # a filter on a double proves nothing about integers
     return type(bound) is type(value) and type(bound) in (str, bytes, Timestamp, Duration)
+
+
+def _has_type_of(bound: Value, value: Value) -> bool:
+    return type(bound) is type(value) or (is_number(bound) and is_number(value))
+
+
+def _is_same(bound: Value, value: Value) -> bool:
+    """Whether a filter's value is the value that a condition names."""
+    return equal(bound, value) and (type(bound) is not float or type(value) is float)
 
 
 def _ordered(left: Value, operator: str, right: Value) -> bool:
@@ -89,17 +95,19 @@ def _ordered(left: Value, operator: str, right: Value) -> bool:
 
 def equals(left: Value, right: Value) -> bool:
     field, value, _ = _sides(left, right)
-    if any(known == "==" and equal(bound, value) for known, bound in field.bounds):
+    if any(known == "==" and _is_same(bound, value) for known, bound in field.bounds):
         return True
     raise _unproven("an equality")
 
 
 def differs(left: Value, right: Value) -> bool:
     field, value, _ = _sides(left, right)
-    if value is None:
-        return True  # no filter but one for null finds null
+    if value is None and field.excludes_null:
+        return True
     for known, bound in field.bounds:
-        if known == "!=" and equal(bound, value):
+        if known == "!=" and _is_same(bound, value):
+            return True
+        if known == "==" and _has_type_of(bound, value) and not _is_same(bound, value):
             return True
         if known in ("<", ">") and _implies(known, bound, {"<": "<=", ">": ">="}[known], value):
             return True
@@ -110,12 +118,10 @@ def differs(left: Value, right: Value) -> bool:
 
 def holds_item(item: Value, field: Constraint) -> bool:
     """`item in field`."""
-    if any(loosely_equal(item, one) for one in field.contains):
+    if has_any(field, [item]):
         return True
     raise _unproven("what the array holds")
 
 
 def has_any(field: Constraint, items: list[Value]) -> bool:
-    if not field.contains:
-        raise _unproven("what the array holds")
-    return any(loosely_equal(item, one) for item in items for one in field.contains)
+    return any(_is_same(one, item) for item in items for one in field.contains)

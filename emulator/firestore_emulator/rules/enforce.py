@@ -27,7 +27,7 @@ from firestore_emulator.rules.guard_queries import (
     Alternative,
     alternatives,
     asked_path,
-    named_documents,
+    named_document,
     query_map,
     selected_fields,
 )
@@ -133,9 +133,9 @@ class Enforcer:
         for alternative in alternatives(query):
             request = self._request("list", micros, in_transaction=in_transaction)
             request |= {"fields": fields, "query": asked}
-            named = named_documents(alternative, self._database)
-            if named:
-                self._list_named(named[0], request, state, micros)
+            named = named_document(alternative, self._database)
+            if named is not None:
+                self._list_named(named, request, state, micros)
             else:
                 self._list_alternative(alternative, path, request, state, micros)
         self.dependencies |= state.read

@@ -51,15 +51,24 @@ def _alternatives(node: Proto) -> list[Alternative]:
     path = parse_field_path(node.field_filter.field.field_path)
     operator = _FIELD[node.field_filter.op]
     if operator in _EACH:
-        return [(Filter(path, _EACH[operator], value_of(one)),) for one in node.field_filter.value.array_value.values]
-    return [(Filter(path, _SIMPLE[operator], value_of(node.field_filter.value)),)]
+        values = [value_of(one) for one in node.field_filter.value.array_value.values]
+        return [(_filter(path, _EACH[operator], value),) for value in values]
+    return [(_filter(path, _SIMPLE[operator], value_of(node.field_filter.value)),)]
 
 
-def named_documents(alternative: Alternative, database: str) -> list[Location]:
-    """The documents that an alternative names: with one, it is about a document that can be looked at."""
-    named = [one.value for one in alternative if one.path == NAME_PATH and one.operator == "=="]
+def _filter(path: tuple[str, ...], operator: str, value: Value) -> Filter:
+    """Google's evaluator takes null and NaN from unary filters only; in another filter they prove nothing."""
+    is_special = value is None or value != value
+    return Filter(path, "exists" if is_special else operator, value)
+
+
+def named_document(alternative: Alternative, database: str) -> Location | None:
+    """The document that an alternative names, if it has that one filter on names; None: its documents are unknown."""
+    named = [one for one in alternative if one.path == NAME_PATH]
+    if len(named) != 1 or named[0].operator != "==":
+        return None
     project = database.rpartition("/")[0].rpartition("/")[0]
-    return [parse_document(f"{project}{value}") for value in named]
+    return parse_document(f"{project}{named[0].value}")
 
 
 def asked_path(parent: Location, query: Proto) -> tuple[Segment, ...]:

@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from firestore_emulator.rules.values import Constraint, Value, strictly_equal
+from firestore_emulator.rules.values import Constraint, Timestamp, Value, strictly_equal
 
-COMPARISONS = frozenset({"<", "<=", ">", ">=", "!="})
+_ORDER = frozenset({"<", "<=", ">", ">="})
+COMPARISONS = _ORDER | {"!="}
+_ORDERED = frozenset({int, float, str, bytes, Timestamp})
+"""The types whose order proves something. Of the others Google's evaluator does not even conclude that they are set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +24,7 @@ class Filter:
 
     path: tuple[str, ...]
     operator: str
-    """`==`, a comparison, `not-in` or `array-contains`"""
+    """`==`, a comparison, `not-in`, `array-contains`, or `exists` if the filter proves nothing about the value"""
     value: Value
 
 
@@ -44,6 +47,7 @@ def _known(filters: Sequence[Filter]) -> Value:
     values: list[Value] = []
     bounds: list[tuple[str, Value]] = []
     contains: list[Value] = []
+    is_known = True
     for one in filters:
         if one.operator == "==":
             if not any(strictly_equal(value, one.value) for value in values):
@@ -54,11 +58,14 @@ def _known(filters: Sequence[Filter]) -> Value:
             contains.append(one.value)
         elif one.operator in COMPARISONS:
             bounds.append((one.operator, one.value))
+        elif one.operator == "exists":
+            is_known = False
         else:
             raise Unprovable(one.operator)
-    if len(values) == 1 and not bounds and not contains:
+    if len(values) == 1 and is_known and not bounds and not contains:
         return values[0]
-    return Constraint((*(("==", value) for value in values), *bounds), tuple(contains))
+    excludes_null = any(one.operator not in _ORDER or type(one.value) in _ORDERED for one in filters)
+    return Constraint((*(("==", value) for value in values), *bounds), tuple(contains), excludes_null)
 
 
 def _put(data: dict[str, Value], path: tuple[str, ...], value: Value) -> None:

@@ -114,7 +114,7 @@ class RulesSet:
                 self.items.append(item)
 
     def __contains__(self, wanted: Value) -> bool:
-        if self._strings is not None:
+        if self._strings is not None and type(wanted) is not Constraint:
             return type(wanted) is str and wanted in self._strings
         return any(loosely_equal(item, wanted) for item in self.items)
 
@@ -130,6 +130,7 @@ class Constraint:
     """Operator and value, each true of every document: `<`, `<=`, `>`, `>=` or `!=`, and `==` beside others."""
     contains: tuple[Value, ...] = ()
     """Values that the array holds in every document."""
+    excludes_null: bool = True
 
 
 def equal(left: Value, right: Value) -> bool:
@@ -145,8 +146,16 @@ def equal(left: Value, right: Value) -> bool:
 
 
 def same_item(left: Value, right: Value) -> bool:
-    """Whether a list that holds `left` holds `right`. An open path is in no list; lists of open paths can be equal."""
-    return strictly_equal(left, right) and not (type(left) is Path and left.is_open)
+    """Whether a list that holds `left` holds `right`: strict, but 0.0 is -0.0.
+
+    Open paths and constraints are in no list, though lists of them can be equal.
+    """
+    kind = type(left)
+    if kind is not type(right):
+        return False
+    if kind is float:
+        return bool(left == right)
+    return kind is not Constraint and not (kind is Path and left.is_open) and strictly_equal(left, right)
 
 
 def strictly_equal(left: Value, right: Value) -> bool:
@@ -169,9 +178,14 @@ def strictly_equal(left: Value, right: Value) -> bool:
 
 
 def loosely_equal(left: Value, right: Value) -> bool:
+    """Numbers by value, and NaN equal to itself. A constraint has no value that could be compared."""
     kind = type(left)
+    if kind is Constraint or type(right) is Constraint:
+        raise Failure("The field differs from document to document.")
     if is_number(left) and is_number(right):
-        return bool(left == right) if kind is type(right) else float(left) == float(right)
+        if kind is type(right):
+            return bool(left == right) or (left != left and right != right)
+        return float(left) == float(right)
     if kind is not type(right):
         return False
     if kind is list:
