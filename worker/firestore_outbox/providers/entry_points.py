@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from firestore_outbox.clock import Clock
@@ -43,7 +44,13 @@ class BadAdapter(OutboxError):
 
 def installed(tools: ProviderTools, built_in: Collection[str]) -> Iterator[Provider]:
     """The adapters of installed packages, in the order of their names."""
-    yield from adapters(entry_points(group=GROUP), tools, built_in)
+    yield from adapters(_installed_points(), tools, built_in)
+
+
+@cache
+def _installed_points() -> tuple[EntryPoint, ...]:
+    """Once for each process: finding them reads a file of every installed package."""
+    return tuple(entry_points(group=GROUP))
 
 
 def adapters(points: Iterable[EntryPoint], tools: ProviderTools, built_in: Collection[str]) -> Iterator[Provider]:
