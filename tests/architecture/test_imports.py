@@ -28,6 +28,7 @@ PURE: Mapping[str, tuple[str, ...]] = {
     "accounts": ("account", "roles", "window"),
     "handlers": ("progress",),
     "lane": ("app_throttle", "hold_room", "lease", "pacing", "ref", "schedule", "state", "transitions"),
+    "limits": ("line",),
     "media": ("owner", "upload", "upload_states"),
     "messages": (
         "address",
@@ -65,7 +66,8 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "sessions": frozenset({"firestore", "lane", "providers"}),
     "receipts": frozenset({"accounts", "firestore", "lane", "messages", "providers"}),
     "sending": frozenset({"accounts", "firestore", "lane", "messages", "providers", "sessions"}),
-    "handlers": frozenset({"firestore", "lane", "messages"}),
+    "limits": frozenset({"firestore"}),
+    "handlers": frozenset({"firestore", "lane", "limits", "messages"}),
     "reminders": frozenset({"accounts", "firestore", "lane", "messages", "sending"}),
     "inbound": frozenset({"accounts", "firestore", "lane", "providers", "receipts", "sessions"}),
     "operations": frozenset(

@@ -22,7 +22,7 @@ LOGGERS = ("worker/firestore_outbox/log.py",)
 NOT_DEPLOYED = "worker/firestore_outbox/local/"
 """Simulators and the dev stack handle no customer's data, and have loggers of their own."""
 NOT_EVENTS = {"configure", "configure_beside"}
-ABOUT_NO_ACCOUNT = {"pull_failed", "sweep_failed", "sweep_found", "unknown_accounts_limited"}
+ABOUT_NO_ACCOUNT = {"limit_throttled", "pull_failed", "sweep_failed", "sweep_found", "unknown_accounts_limited"}
 """Events about all accounts together."""
 
 

@@ -41,7 +41,8 @@ def test_every_metric_is_told_of_with_its_label() -> None:
     counters = re.findall(r'_Counter\(\s*"(\w+)",\s*"[^"]*"(?:,\s*"(\w+)")?', source)
     made = {f"{name}_total" + (f"{{{label}}}" if label else "") for name, label in counters}
     assert made
-    assert told == made | {"outbox_queue_age_seconds", "outbox_lanes{state}", "outbox_visibility_gap_seconds"}
+    gauges = {"outbox_limit_rate{limit}", "outbox_lanes{state}", "outbox_visibility_gap_seconds"}
+    assert told == made | gauges | {"outbox_queue_age_seconds"}
 
 
 def test_every_log_line_is_told_of_with_its_level() -> None:

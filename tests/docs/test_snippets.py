@@ -32,6 +32,7 @@ EMULATOR_USE = snippet("emulator/README.md", "python", "db.collection")
 EMULATOR_PYTEST = snippet("emulator/README.md", "python", "firestore_client")
 HANDLER = snippet("docs/handlers.md", "python", "@conversation")
 POKE = snippet("docs/handlers.md", "python", "poke")
+LIMIT = snippet("docs/limits.md", "python", "per_second=3")
 ADAPTER = snippet("docs/architecture.md", "python", "class Acme")
 
 
@@ -111,6 +112,28 @@ print(order.get().get("paid"), event.get("data"))
 
 def test_an_event_is_written_with_the_rest_of_its_batch(host: str, tmp_path: Path) -> None:
     assert python(POKE, POKED, tmp_path, FIRESTORE_EMULATOR_HOST=host) == "True {'order': '17'}\n"
+
+
+LIMITED = """
+import asyncio, time
+
+async def main():
+    async def answer(request):
+        return httpx.Response(200)
+
+    calm = httpx.AsyncClient(transport=httpx.MockTransport(answer), base_url="http://127.0.0.1")
+    began = time.monotonic()
+    for _ in range(6):
+        await one_call(calm)
+    print(time.monotonic() - began >= 1)
+    await notion.close()
+
+asyncio.run(main())
+"""
+
+
+def test_six_calls_under_the_limit_of_the_example_take_a_second(host: str, tmp_path: Path) -> None:
+    assert python(LIMIT, LIMITED, tmp_path, FIRESTORE_EMULATOR_HOST=host) == "True\n"
 
 
 def test_the_worker_finds_the_handler_of_the_example(tmp_path: Path) -> None:

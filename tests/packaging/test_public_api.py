@@ -59,6 +59,7 @@ PROMISED = [
     "keyed",
     "new_request_id",
     "poke",
+    "Limit",
     "schedule_message",
     "send_message",
     "thread_id_of",

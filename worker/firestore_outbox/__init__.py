@@ -70,6 +70,7 @@ _HOME = {
     "Context": "handlers.context",
     "Permanent": "handlers.context",
     "poke": "backend.poke",
+    "Limit": "limits.limit",
     # embedding
     "Settings": "settings",
     "create_app": "web.asgi",
@@ -128,6 +129,7 @@ __all__ = [  # noqa: RUF022 - in the order of the table above; a test compares t
     "Context",
     "Permanent",
     "poke",
+    "Limit",
     "Settings",
     "create_app",
     "__version__",
@@ -148,6 +150,7 @@ if TYPE_CHECKING:
     from firestore_outbox.backend.poke import poke
     from firestore_outbox.handlers.context import Context, Permanent
     from firestore_outbox.handlers.registration import conversation, keyed
+    from firestore_outbox.limits.limit import Limit
     from firestore_outbox.messages.correlation import Correlation
     from firestore_outbox.messages.ids import thread_id_of
     from firestore_outbox.messages.model import MediaPart, OutboxMessage, TemplatePart, TextPart

@@ -346,6 +346,11 @@ def handler_failed(lane: object, account_id: str | None, error: BaseException, j
     _line(logging.ERROR, "handler_failed", message, account_id, error, lane=lane_shown(lane), job=job)
 
 
+def limit_throttled(name: str, seconds: float, factor: float) -> None:
+    message = "a call under a shared limit got a 429: all instances pause, and go on more slowly"
+    _line(logging.WARNING, "limit_throttled", message, None, limit=name, seconds=seconds, rateFactor=factor)
+
+
 # --- reminders and runs
 
 

@@ -47,6 +47,8 @@ _throttles = _Counter("outbox_throttles", "Throttles by provider, by scope", "sc
 _lane_failures = _Counter("outbox_lane_failures", "Turns whose handler raised an error, by kind of lane", "kind")
 _handler_runs = _Counter("outbox_handler_runs", "Runs of your handlers, by what became of them", "became")
 _handler_seconds = _Counter("outbox_handler_seconds", "Time that your handlers ran, by kind", "kind", unit="s")
+_limit_waits = _Counter("outbox_limit_waits_seconds", "Time that calls waited for a shared limit", "limit", unit="s")
+_limit_throttles = _Counter("outbox_limit_throttles", "429 answers to calls under a shared limit", "limit")
 _leases_lost = _Counter("outbox_leases_lost", "Lanes lost to another holder")
 _sweep_finds = _Counter("outbox_sweep_finds", "What the sweep had to wake, by kind", "kind")
 _sweep_failures = _Counter("outbox_sweep_failures", "Errors in the sweep, by step", "step")
@@ -103,6 +105,28 @@ def handler_run(became: str) -> None:
 
 def handler_seconds(kind: str, seconds: float) -> None:
     _handler_seconds.add(max(0.0, seconds), kind)
+
+
+def limit_wait(name: str, seconds: float) -> None:
+    _limit_waits.add(max(0.0, seconds), name)
+
+
+def limit_throttled(name: str) -> None:
+    _limit_throttles.add(1, name)
+
+
+_limit_rates: dict[str, float] = {}
+
+
+def limit_rate(name: str, per_second: float) -> None:
+    _limit_rates[name] = per_second
+
+
+_meter.create_observable_gauge(
+    "outbox_limit_rate",
+    [lambda _: [Observation(rate, {"limit": name}) for name, rate in _limit_rates.items()]],
+    description="Calls a second that a shared limit allows now, all instances together",
+)
 
 
 def lease_lost() -> None:

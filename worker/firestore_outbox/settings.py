@@ -11,6 +11,7 @@ from difflib import get_close_matches
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from firestore_outbox.limits.line import rates
 from firestore_outbox.sessions.states import Rules
 
 PREFIX = "OUTBOX_"
@@ -90,6 +91,9 @@ class Settings(BaseModel):
     """How long a conversation or another key must be quiet before its handler runs, unless the decorator says."""
     debounce_max_seconds: float = Field(default=15, ge=0)
     """And how long after the first event it runs at the latest."""
+    limits: str = ""
+    """Rates that all instances share, for limits without a document: NAME=PER_SECOND/BURST, such as notion=3/3, with
+    commas between them."""
 
     # --- webhooks
     receipt_retry_seconds: str = "2,10,60,600"
@@ -123,12 +127,19 @@ class Settings(BaseModel):
             raise ValueError("SEND_TIMEOUT_SECONDS must be less than half of LEASE_SECONDS")
         if self.media_bucket and self.media_dir:
             raise ValueError("MEDIA_BUCKET and MEDIA_DIR are two places for the same files; set one of them")
+        self._check_limits()
         low, high = self.part_jitter
         if low > high:
             raise ValueError("PART_JITTER_MS must be LOW-HIGH, such as 200-500")
         if any(wait <= timedelta(0) for wait in self.receipt_waits):
             raise ValueError("RECEIPT_RETRY_SECONDS must be numbers above 0, such as 2,10,60,600")
         return self
+
+    def _check_limits(self) -> None:
+        try:
+            rates(self.limits)
+        except ValueError as error:
+            raise ValueError(f"LIMITS: {error}") from None
 
     @property
     def hot_rules(self) -> Rules:

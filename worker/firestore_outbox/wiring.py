@@ -35,6 +35,7 @@ from firestore_outbox.lane.ref import INBOUND, OUTBOX, REMINDER, RUN, SESSION, o
 from firestore_outbox.lane.store import LaneStore
 from firestore_outbox.lane.tasks import Tasks
 from firestore_outbox.lane.wake import Waker
+from firestore_outbox.limits.limit import Limits
 from firestore_outbox.media.bucket import BucketStorage
 from firestore_outbox.media.budget import ByteBudget
 from firestore_outbox.media.delivery import FileDelivery
@@ -166,6 +167,7 @@ def assemble(
     window_end = WindowEnd(runs, waker, tasks, clock)
     enqueue, events = Enqueue(gateway, clock), EventStore(gateway, clock)
     dead_letters = DeadLetters(gateway, lanes, waker, clock)
+    limits = Limits(gateway, settings, clock=clock, random=random)
     by_kind: dict[str, Handler] = {
         OUTBOX: OutboxHandler(
             Outbox(
@@ -199,6 +201,7 @@ def assemble(
             registration,
             store=events,
             enqueue=enqueue,
+            limits=limits,
             dead_letters=dead_letters,
             overlap=settings.overlap,
             clock=clock,

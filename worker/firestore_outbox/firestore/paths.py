@@ -62,6 +62,11 @@ def limit(name: str) -> str:
     return f"limits/{name}"
 
 
+def limit_shard(name: str, number: int) -> str:
+    """The state of a shared limit, or of one of its lines."""
+    return f"{limit(name)}/shards/{number}"
+
+
 def migration(name: str) -> str:
     """How far a migration has come."""
     return f"migrations/{name}"

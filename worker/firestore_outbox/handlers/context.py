@@ -12,6 +12,7 @@ from firestore_outbox.handlers.events import MOST_A_RUN, Event, EventStore, Inbo
 from firestore_outbox.handlers.progress import Progress, advanced, read_from, request_id, unhandled
 from firestore_outbox.handlers.registration import CONVERSATION
 from firestore_outbox.lane.holder import Holder
+from firestore_outbox.limits.limit import Limit, Limits
 from firestore_outbox.messages.enqueue import Enqueue, NewMessage, Refused
 from firestore_outbox.messages.ids import account_of, recipient_of
 
@@ -28,7 +29,14 @@ class Context:
     """One run of one key. It ends with the run."""
 
     def __init__(
-        self, holder: Holder, store: EventStore, enqueue: Enqueue, *, overlap: timedelta, logger: log.Logger
+        self,
+        holder: Holder,
+        store: EventStore,
+        enqueue: Enqueue,
+        limits: Limits,
+        *,
+        overlap: timedelta,
+        logger: log.Logger,
     ) -> None:
         self.kind = holder.ref.kind
         self.key = holder.ref.key
@@ -37,6 +45,7 @@ class Context:
         self._holder = holder
         self._store = store
         self._enqueue = enqueue
+        self._limits = limits
         self._overlap = overlap
         self._progress = holder.lane.progress
         self._new: list[Event] | list[InboundText] = []
@@ -132,7 +141,11 @@ class Context:
             raise NotSent(result.sentence)
         return new.request_id  # sent by an earlier try of this run, perhaps with other words: it stays as it was
 
-    # --- how long
+    # --- how fast, and how long
+
+    def limit(self, name: str) -> Limit:
+        """A rate that all instances share: `async with context.limit("notion"):` waits until one call may go."""
+        return self._limits[name]
 
     @property
     def deadline(self) -> datetime:

@@ -25,6 +25,7 @@ from firestore_outbox.handlers.events import EventStore
 from firestore_outbox.handlers.registration import Registration
 from firestore_outbox.lane.holder import Holder, LaneLost
 from firestore_outbox.lane.state import More, Nothing, Work
+from firestore_outbox.limits.limit import Limits
 from firestore_outbox.messages.enqueue import Enqueue
 
 RETRIES = (0.25, 1.0, 2.0)
@@ -39,6 +40,7 @@ class UserHandler:
         *,
         store: EventStore,
         enqueue: Enqueue,
+        limits: Limits,
         dead_letters: DeadLetters,
         overlap: timedelta,
         clock: Clock,
@@ -46,6 +48,7 @@ class UserHandler:
         self._registration = registration
         self._store = store
         self._enqueue = enqueue
+        self._limits = limits
         self._dead_letters = dead_letters
         self._overlap = overlap
         self._clock = clock
@@ -53,7 +56,7 @@ class UserHandler:
     async def run(self, holder: Holder) -> Work:
         kind, began = self._registration.kind, self._clock()
         logger = log.HANDLERS.getChild(kind)
-        context = Context(holder, self._store, self._enqueue, overlap=self._overlap, logger=logger)
+        context = Context(holder, self._store, self._enqueue, self._limits, overlap=self._overlap, logger=logger)
         if not await context.load():
             log.handler_skipped(holder.ref, holder.account_id)
             return Nothing()

@@ -1,0 +1,1 @@
+"""Rates that all instances share: 3 calls a second to an API, on any number of workers (docs/limits.md)."""
