@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # functions.sh [NAME...]: the functions, by default all but `sweep`, which is for workers that pull, and
-# `on_event_created`, which is for your own handlers (docs/deploy.md).
+# `on_event_created` and `events`, which are for your own handlers (docs/deploy.md).
 source "$(dirname "$0")/names.sh"
 
 # Only the folder of the source file is where Python looks for modules, and ours stand beside it. Not installed: the
@@ -38,6 +38,11 @@ deploy() {
     ;;
   provider_webhook) # open: the provider's signature is what counts
     gcloud functions deploy outbox-webhook "${common[@]}" --entry-point=provider_webhook --trigger-http \
+      --allow-unauthenticated --timeout=30 --max-instances=20
+    ;;
+  events) # for your own handlers, open: the scheme of OUTBOX_EVENTS is what counts (docs/handlers.md)
+    gcloud functions deploy outbox-events "${common[@]}" --entry-point=events --trigger-http \
+      ${EVENT_SECRETS:+--set-secrets="$EVENT_SECRETS"} \
       --allow-unauthenticated --timeout=30 --max-instances=20
     ;;
   enqueue) # open: the Firebase ID token is what counts

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from firestore_outbox.web.functions import (
     enqueue,
+    events,
     on_event_created,
     on_outbox_created,
     provider_webhook,
@@ -16,4 +17,13 @@ from firestore_outbox.web.functions import (
     sweep,
 )
 
-__all__ = ["enqueue", "on_event_created", "on_outbox_created", "provider_webhook", "reminders", "runs", "sweep"]
+__all__ = [
+    "enqueue",
+    "events",
+    "on_event_created",
+    "on_outbox_created",
+    "provider_webhook",
+    "reminders",
+    "runs",
+    "sweep",
+]

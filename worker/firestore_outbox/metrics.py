@@ -47,6 +47,7 @@ _throttles = _Counter("outbox_throttles", "Throttles by provider, by scope", "sc
 _lane_failures = _Counter("outbox_lane_failures", "Turns whose handler raised an error, by kind of lane", "kind")
 _handler_runs = _Counter("outbox_handler_runs", "Runs of your handlers, by what became of them", "became")
 _handler_seconds = _Counter("outbox_handler_seconds", "Time that your handlers ran, by kind", "kind", unit="s")
+_events_refused = _Counter("outbox_events_refused", "Events by HTTP that were refused, by what was wrong", "why")
 _limit_waits = _Counter("outbox_limit_waits_seconds", "Time that calls waited for a shared limit", "limit", unit="s")
 _limit_throttles = _Counter("outbox_limit_throttles", "429 answers to calls under a shared limit", "limit")
 _leases_lost = _Counter("outbox_leases_lost", "Lanes lost to another holder")
@@ -105,6 +106,10 @@ def handler_run(became: str) -> None:
 
 def handler_seconds(kind: str, seconds: float) -> None:
     _handler_seconds.add(max(0.0, seconds), kind)
+
+
+def event_refused(why: str) -> None:
+    _events_refused.add(1, why)
 
 
 def limit_wait(name: str, seconds: float) -> None:

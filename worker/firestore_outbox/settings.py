@@ -11,6 +11,7 @@ from difflib import get_close_matches
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from firestore_outbox.handlers.sources import sources
 from firestore_outbox.limits.line import rates
 from firestore_outbox.sessions.states import Rules
 
@@ -87,10 +88,19 @@ class Settings(BaseModel):
     # --- your code (docs/handlers.md)
     handlers: str = ""
     """Modules with functions marked @conversation or @keyed, with commas between them. Empty: no code of yours runs."""
+    handler_url: str = ""
+    """A service in any language that handles instead (docs/handlers.md). Empty: none."""
+    handler_kinds: str = "conversation"
+    """What that service handles: `conversation` and kinds of your own, with commas between them."""
+    handler_secret: str = Field(default="", repr=False)
+    """Signs the calls to that service."""
     debounce_seconds: float = Field(default=5, ge=0)
     """How long a conversation or another key must be quiet before its handler runs, unless the decorator says."""
     debounce_max_seconds: float = Field(default=15, ge=0)
     """And how long after the first event it runs at the latest."""
+    events: str = ""
+    """Which events come by HTTP, and how their calls are signed: JSON, or the name of a JSON file (docs/handlers.md).
+    Empty: none."""
     limits: str = ""
     """Rates that all instances share, for limits without a document: NAME=PER_SECOND/BURST, such as notion=3/3, with
     commas between them."""
@@ -127,7 +137,9 @@ class Settings(BaseModel):
             raise ValueError("SEND_TIMEOUT_SECONDS must be less than half of LEASE_SECONDS")
         if self.media_bucket and self.media_dir:
             raise ValueError("MEDIA_BUCKET and MEDIA_DIR are two places for the same files; set one of them")
-        self._check_limits()
+        if self.handler_url and not (self.handler_secret and self.handler_url.startswith(("http://", "https://"))):
+            raise ValueError("HANDLER_URL must be an http address, and HANDLER_SECRET must be set with it")
+        self._check_json()
         low, high = self.part_jitter
         if low > high:
             raise ValueError("PART_JITTER_MS must be LOW-HIGH, such as 200-500")
@@ -135,11 +147,13 @@ class Settings(BaseModel):
             raise ValueError("RECEIPT_RETRY_SECONDS must be numbers above 0, such as 2,10,60,600")
         return self
 
-    def _check_limits(self) -> None:
-        try:
-            rates(self.limits)
-        except ValueError as error:
-            raise ValueError(f"LIMITS: {error}") from None
+    def _check_json(self) -> None:
+        events = self.events if self.events.lstrip().startswith("{") else ""
+        for name, parse, value in (("LIMITS", rates, self.limits), ("EVENTS", sources, events)):
+            try:
+                parse(value)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from None
 
     @property
     def hot_rules(self) -> Rules:

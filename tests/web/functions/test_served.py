@@ -6,6 +6,8 @@ sockets; tokens are verified with certificates, as in production.
 from __future__ import annotations
 
 import asyncio
+import hmac
+import json
 import os
 import socket
 import sys
@@ -37,10 +39,17 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROOT = Path(__file__).parents[3]
 SIGNATURES = {
     "on_outbox_created": "cloudevent",
-    **dict.fromkeys(("provider_webhook", "enqueue", "reminders", "runs", "sweep"), "http"),
+    **dict.fromkeys(("provider_webhook", "enqueue", "events", "reminders", "runs", "sweep"), "http"),
 }
 SECRET = "a webhook secret"
 SETTINGS = Settings()
+RANKING = """
+from firestore_outbox import keyed
+
+@keyed("nextup")
+async def rank(context):
+    ...
+"""
 
 
 @dataclass
@@ -103,6 +112,7 @@ async def _answers(port: int) -> bool:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
     directory = tmp_path_factory.mktemp("served")
+    (directory / "ranking.py").write_text(RANKING)
     async with AsyncExitStack() as exits:
         google = await exits.enter_async_context(firebase.google(directory))
         settings = EmulatorSettings(firestore_port=0, tasks_port=0, queues=[SETTINGS.queue_name])
@@ -110,9 +120,12 @@ async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Serv
         environment = {
             **{name: value for name, value in os.environ.items() if name != "FIREBASE_AUTH_EMULATOR_HOST"},
             **google.environment,
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": f"{ROOT}{os.pathsep}{directory}",
             "FIRESTORE_EMULATOR_HOST": stack.firestore_address,
             "OUTBOX_TASKS_EMULATOR_HOST": stack.tasks_address,
+            "OUTBOX_HANDLERS": "ranking",
+            "OUTBOX_EVENTS": json.dumps({"nextup": {"scheme": "hmac", "header": "X-Signature", "key": "/user"}}),
+            "OUTBOX_EVENT_SECRET_NEXTUP": SECRET,
             "OUTBOX_CREDENTIALS": f'{{"*": {{"webhookSecret": "{SECRET}"}}}}',
         }
         starting = [exits.enter_async_context(function(name, environment, directory)) for name in SIGNATURES]
@@ -213,3 +226,18 @@ async def test_no_function_answers_a_get_with_anything(served: Served) -> None:
     async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as client:
         for target, url in served.urls.items():
             assert (await client.get(url)).status_code in (404, 405), target
+
+
+async def test_a_signed_event_is_stored_for_its_key_and_wakes_the_lane(served: Served) -> None:
+    body = b'{"user": "ann", "page": 7}'
+    signature = hmac.new(SECRET.encode(), body, "sha256").hexdigest()
+    before = await served.wakes()
+    answers = [
+        await served.call("events", "/v1/events/nextup", content=body, headers={"X-Signature": one})
+        for one in (signature, signature, "00" * 32)
+    ]
+    assert [answer.status_code for answer in answers] == [202, 202, 401]
+    assert [answer.json() for answer in answers[:2]] == [{"key": "ann", "isNew": True}, {"key": "ann", "isNew": False}]
+    (event,) = [one async for one in served.firestore.collection("inbox/nextup:ann/events").stream()]
+    assert (event.to_dict() or {})["data"] == {"user": "ann", "page": 7}
+    assert await served.wakes() > before

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -28,6 +28,7 @@ from firestore_emulator.rpc.service import Message
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.gateway import Conflict
 from firestore_outbox.firestore.writes import upsert
+from firestore_outbox.handlers.registration import Registration
 from firestore_outbox.local.simulators.simulator import ProviderSimulator
 from firestore_outbox.messages.enqueue import NewMessage, batch
 from firestore_outbox.providers.credentials import FixedCredentials
@@ -35,7 +36,7 @@ from firestore_outbox.providers.registry import ProviderSettings, providers
 from firestore_outbox.settings import Settings
 from firestore_outbox.web.app import app
 from firestore_outbox.web.auth import CallerCheck
-from firestore_outbox.wiring import System, assemble
+from firestore_outbox.wiring import NO_HANDLERS, System, assemble
 
 AUDIENCE = "https://worker.example"
 ACCOUNT = "tasks@example.iam.gserviceaccount.com"
@@ -192,7 +193,9 @@ class Service:
 
 
 @asynccontextmanager
-async def service(served: Certificates, **settings: Any) -> AsyncIterator[Service]:
+async def service(
+    served: Certificates, *, handlers: Mapping[str, Registration] = NO_HANDLERS, **settings: Any
+) -> AsyncIterator[Service]:
     firestore, store, tasks, stop = FirestoreEmulator(), Store(), RecordedTasks(), asyncio.Event()
     client = AsyncClient(project="demo-outbox", credentials=AnonymousCredentials())
     transport = FirestoreGrpcAsyncIOTransport(channel=InProcessChannel([firestore.service], wire=store.wire))
@@ -212,6 +215,7 @@ async def service(served: Certificates, **settings: Any) -> AsyncIterator[Servic
             owner="this-worker",
             clock=now,
             random=Random(1),
+            handlers=handlers,
         )
         check = CallerCheck(audience=AUDIENCE, email=ACCOUNT, clock=now, certs_url=served.url)
         asgi = httpx.ASGITransport(app(system, check, stop))

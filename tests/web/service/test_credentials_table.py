@@ -27,11 +27,14 @@ from firestore_emulator.rpc.inprocess import Carry
 from firestore_emulator.rpc.service import Message
 from firestore_outbox.accounts.window import Window
 from firestore_outbox.firestore.writes import upsert
+from firestore_outbox.handlers.context import Context
+from firestore_outbox.handlers.registration import Registration
 from firestore_outbox.lane.ref import outbox_lane
 from firestore_outbox.local.simulators.webhooks import SIGNATURE_HEADER, signed
 from firestore_outbox.messages.model import TextPart
 from firestore_outbox.reminders.run import OnWindowEnd, Run
 from firestore_outbox.web.auth import CallerCheck
+from firestore_outbox.web.events_api import EventsApi
 from tests.web.functions import firebase
 from tests.web.functions.conftest import google as google
 from tests.web.functions.firebase import Google
@@ -133,11 +136,20 @@ RUN = Run(
     window_end_at=now() + timedelta(days=1),
 )
 
+
+async def nextup(context: Context) -> None:
+    """Nothing."""
+
+
+NEXTUP = Registration(kind="nextup", function=nextup)
+NEXTUP_EVENTS = {"scheme": "oidc", "audience": AUDIENCE, "email": ACCOUNT, "key": "/user"}
+
 PERSON_ANSWERS = _answers(a_stranger_s=403, the_right_one=201)
 TASK_ANSWERS = _answers(a_stranger_s=403, another_audience=403, the_right_one=200)
 
 FUNCTIONS: dict[str, Way] = {
     "enqueue": Way("/v1/messages", json.dumps(MESSAGE).encode(), PERSON, PERSON_ANSWERS),
+    "events": Way("/v1/events/nextup", b'{"user": "ann"}', SERVICE_ACCOUNT, _answers(the_right_one=202)),
     "provider_webhook": Way("/simulated/shop", WEBHOOK_BODY, PROVIDER, _answers(the_right_one=200)),
     "reminders": Way(
         "/v1/reminders", json.dumps(REMINDER).encode(), PERSON, _answers(a_stranger_s=403, the_right_one=201)
@@ -167,12 +179,14 @@ class Remembering(support.Store):
 @pytest.fixture
 async def world(google: Google, served: support.Certificates, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(support, "Store", Remembering)
-    async with support.service(served) as service:
+    async with support.service(served, handlers={"nextup": NEXTUP}) as service:
         ready: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         ready.set_result(service.system)
         callers = CallerCheck(audience=AUDIENCE, email=ACCOUNT, clock=now, certs_url=served.url)
         monkeypatch.setattr(firestore_outbox.web.functions, "_ready", ready)
         monkeypatch.setattr(firestore_outbox.web.functions, "_callers", lambda: callers)
+        events = EventsApi(json.dumps({"nextup": NEXTUP_EVENTS}), {}, now, served.url)
+        monkeypatch.setattr(firestore_outbox.web.functions, "_events", lambda: events)
         firestore_outbox.web.functions._users.cache_clear()
         await service.account()
         await service.system.gateway.commit([upsert("accounts/shop/members/ann", {"role": "owner"})])

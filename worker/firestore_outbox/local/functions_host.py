@@ -4,6 +4,7 @@ Production runs each function as a service of its own; here one process routes b
 
     /functions/projects/{project}/triggers/{name}   Firestore events, as emulators deliver them
     /v1/messages, /v1/reminders, /v1/runs/{runId}   the HTTP API
+    /v1/events/{kind}                               events for the user's handlers
     /sweep                                          the sweep, where a scheduler calls the function
     /{provider}/{accountId}                         webhooks
 """
@@ -49,6 +50,7 @@ def app() -> Starlette:
             Mount("/functions/projects", by_name({name: function(name) for name in TRIGGERS})),
             Route("/v1/reminders", function("reminders")),
             Mount("/v1/runs", function("runs")),
+            Mount("/v1/events", function("events")),
             Mount("/v1", function("enqueue")),
             Route("/sweep", function("sweep")),
             Mount("/", function("provider_webhook")),

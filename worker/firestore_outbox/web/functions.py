@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from firestore_outbox import log
+from firestore_outbox.clock import system_clock
 from firestore_outbox.firestore.values import from_fields
 from firestore_outbox.inbound.webhook import Answer
 from firestore_outbox.providers.registry import MAX_WEBHOOK_BYTES
@@ -29,12 +30,13 @@ from firestore_outbox.settings import Settings
 from firestore_outbox.web.app import bodies_of, refused, sweeping
 from firestore_outbox.web.auth import CallerCheck, User, UserCheck
 from firestore_outbox.web.bodies import Bodies, NotRead, declared, has_body
+from firestore_outbox.web.events_api import MAX_EVENT_BYTES, TOO_MANY_REQUESTS, EventsApi
 from firestore_outbox.web.http_api import Answer as ApiAnswer
 from firestore_outbox.web.http_api import signed_in
 from firestore_outbox.web.messages_api import MAX_BODY_BYTES, MessagesApi
 from firestore_outbox.web.runs_api import ACTIONS, RemindersApi, RunsApi
 from firestore_outbox.web.runs_api import MAX_BODY_BYTES as MAX_REMINDER_BYTES
-from firestore_outbox.web.serve import caller_check, system_from_environment
+from firestore_outbox.web.serve import caller_check, certs_url, system_from_environment
 from firestore_outbox.wiring import System
 
 MAX_COMMAND_BYTES = 64 * 1024
@@ -76,6 +78,12 @@ def _callers() -> CallerCheck:
 @cache
 def _bodies() -> Bodies:
     return bodies_of(_settings())
+
+
+@cache
+def _events() -> EventsApi:
+    settings = _settings()
+    return EventsApi(settings.events, os.environ, system_clock, certs_url(settings))
 
 
 @functions_framework.cloud_event
@@ -161,6 +169,35 @@ async def reminders(request: Request) -> Response:
         return await RemindersApi(system.gateway, system.remind).post(user, body)
 
     return await _called(request, MAX_REMINDER_BYTES, post)
+
+
+@functions_framework.http
+async def events(request: Request) -> Response:
+    """`POST /v1/events/{kind}`: a webhook of any service, signed as OUTBOX_EVENTS says, for a handler of the user's."""
+    _, found, kind = request.scope["path"].rpartition("/v1/events/")
+    if not found or not kind or "/" in kind:
+        return refused(request, {"error": "no such path; events are posted to /v1/events/KIND"}, 404)
+    if request.method != "POST":
+        return refused(request, {"error": "method not allowed; events are posted"}, 405)
+    if (too_large := declared(request.headers, MAX_EVENT_BYTES)) is not None:
+        return refused(request, {"error": too_large.reason}, too_large.status)
+    api = _events()
+    if (refusal := await api.admit(kind, request.headers, _address(request))) is not None:
+        response = refused(request, refusal.body, refusal.status)
+        if refusal.status == TOO_MANY_REQUESTS:
+            response.headers["Retry-After"] = str(refusal.body["retryAfterSeconds"])
+        return response
+    async with _bodies().read(request, MAX_EVENT_BYTES) as body:
+        if isinstance(body, NotRead):
+            return refused(request, {"error": body.reason}, body.status)
+        answer = await api.post((await _system()).events, kind, request.headers, body)
+    return JSONResponse(answer.body, status_code=answer.status)
+
+
+def _address(request: Request) -> str:
+    """Whose call this is. Google's front end writes the caller's address last; a caller may have written the rest."""
+    forwarded = request.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
+    return forwarded or (request.client.host if request.client else "")
 
 
 @functions_framework.http

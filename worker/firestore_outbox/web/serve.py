@@ -21,6 +21,7 @@ from firestore_outbox.clock import system_clock
 from firestore_outbox.errors import OutboxError, Unavailable
 from firestore_outbox.firestore.streams import query_channel
 from firestore_outbox.handlers.registration import load
+from firestore_outbox.handlers.remote import RemoteHandler, registrations
 from firestore_outbox.lane.engine import Failed, NotHeld
 from firestore_outbox.lane.ref import LaneRef
 from firestore_outbox.lane.state import overdue
@@ -31,7 +32,7 @@ from firestore_outbox.providers.interakt.adapter import DEFAULT_URL as INTERAKT_
 from firestore_outbox.providers.parts import PartJitter
 from firestore_outbox.providers.registry import ProviderSettings, providers
 from firestore_outbox.providers.whatsapp_cloud.adapter import URL as WHATSAPP_CLOUD_URL
-from firestore_outbox.settings import Settings
+from firestore_outbox.settings import CLOUD_RUN_VARIABLE, Settings
 from firestore_outbox.web.auth import GOOGLE_CERTS, CallerCheck
 from firestore_outbox.wiring import System, assemble, firestore_client, media_delivery, storage_from
 
@@ -61,6 +62,10 @@ async def system_from_environment(settings: Settings) -> AsyncIterator[System]:
         credentials=credentials_from(os.environ),
         media=delivery,
     )
+    remote = _remote_handler(settings)
+    handlers = load(settings.handlers)
+    if remote is not None:
+        handlers |= registrations(settings.handler_kinds, remote, known=handlers)
     system = assemble(
         settings,
         client=client,
@@ -70,11 +75,13 @@ async def system_from_environment(settings: Settings) -> AsyncIterator[System]:
         clock=system_clock,
         random=random,
         queries=queries,
-        handlers=load(settings.handlers),
+        handlers=handlers,
     )
     try:
         yield system
     finally:
+        if remote is not None:
+            await remote.close()
         queries.close()
         if delivery is not None:
             await delivery.close()
@@ -82,18 +89,38 @@ async def system_from_environment(settings: Settings) -> AsyncIterator[System]:
         client.close()
 
 
+def _remote_handler(settings: Settings) -> RemoteHandler | None:
+    if not settings.handler_url:
+        return None
+
+    async def token() -> str | None:
+        if not os.environ.get(CLOUD_RUN_VARIABLE):
+            return None  # a laptop has no metadata server
+        from google.auth.transport.requests import Request
+        from google.oauth2.id_token import fetch_id_token
+
+        return str(await asyncio.to_thread(fetch_id_token, Request(), settings.handler_url))
+
+    return RemoteHandler(settings.handler_url, settings.handler_secret, system_clock, token)
+
+
 def owner_name() -> str:
     """Different for each process, and telling: the revision or the host, and a random end."""
     return f"{os.environ.get('K_REVISION') or socket.gethostname()}-{secrets.token_hex(4)}"
 
 
-def caller_check(settings: Settings) -> CallerCheck:
+def certs_url(settings: Settings) -> str:
+    """Where the keys are that sign OIDC tokens: Google's, or those of the Cloud Tasks emulator."""
     host = settings.tasks_emulator_host
+    return f"http://{host}/oidc/certs" if host else GOOGLE_CERTS
+
+
+def caller_check(settings: Settings) -> CallerCheck:
     return CallerCheck(
         audience=settings.worker_url,
         email=settings.service_account,
         clock=system_clock,
-        certs_url=f"http://{host}/oidc/certs" if host else GOOGLE_CERTS,
+        certs_url=certs_url(settings),
     )
 
 
