@@ -26,7 +26,7 @@ WHERE = {OUTBOX: "worker", EMULATOR: "emulator", "functions": "."}
 
 PURE: Mapping[str, tuple[str, ...]] = {
     "accounts": ("account", "roles", "window"),
-    "handlers": ("progress", "sources"),
+    "handlers": ("pressure", "progress", "sources"),
     "lane": ("app_throttle", "hold_room", "lease", "pacing", "ref", "schedule", "state", "transitions"),
     "limits": ("line",),
     "media": ("owner", "upload", "upload_states"),

@@ -38,11 +38,14 @@ def test_every_metric_is_told_of_with_its_label() -> None:
     metrics.watch_lanes(lambda: 0, lambda: 0)
     told = {name for row in rows("metric") for name in named(row[0])}
     source = (PACKAGE / "metrics.py").read_text()
-    counters = re.findall(r'_Counter\(\s*"(\w+)",\s*"[^"]*"(?:,\s*"(\w+)")?', source)
+    counters = re.findall(r'_Counter\(\s*"(\w+)",\s*"[^"]*"(?:,\s*"([\w,]+)")?', source)
     made = {f"{name}_total" + (f"{{{label}}}" if label else "") for name, label in counters}
     assert made
     gauges = {"outbox_limit_rate{limit}", "outbox_lanes{state}", "outbox_visibility_gap_seconds"}
-    assert told == made | gauges | {"outbox_queue_age_seconds"}
+    histograms = {"outbox_queue_age_seconds"} | {
+        f"outbox_handler_{name}{{kind}}" for name in ("ready_seconds", "wait_seconds", "seconds")
+    }
+    assert told == made | gauges | histograms
 
 
 def test_every_log_line_is_told_of_with_its_level() -> None:

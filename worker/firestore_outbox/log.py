@@ -328,12 +328,29 @@ def event_skipped(kind: str, account_id: str | None = None) -> None:
     _line(logging.INFO, "event_skipped", "an event has no key and is skipped", account_id, kind=kind)
 
 
-def handler_started(lane: object, account_id: str | None, events: int) -> None:
-    _line(logging.INFO, "handler_started", "a handler runs", account_id, lane=lane_shown(lane), events=events)
+def handler_started(
+    lane: object, account_id: str | None, events: int, *, ready_seconds: float | None, wait_seconds: float | None
+) -> None:
+    _line(
+        logging.INFO,
+        "handler_started",
+        "a handler runs",
+        account_id,
+        lane=lane_shown(lane),
+        events=events,
+        readySeconds=ready_seconds,
+        waitSeconds=wait_seconds,
+    )
 
 
-def handler_finished(lane: object, account_id: str | None, seconds: float) -> None:
-    _line(logging.INFO, "handler_finished", "a handler is done", account_id, lane=lane_shown(lane), seconds=seconds)
+def handler_finished(lane: object, account_id: str | None, seconds: float, reruns: int) -> None:
+    shown = lane_shown(lane)
+    _line(logging.INFO, "handler_finished", "a handler is done", account_id, lane=shown, seconds=seconds, reruns=reruns)
+
+
+def handler_requeued(lane: object, account_id: str | None, at: object) -> None:
+    message = "a handler goes to the end of the queue: events came while it ran, or more wait than one run takes"
+    _line(logging.INFO, "handler_requeued", message, account_id, lane=lane_shown(lane), at=at)
 
 
 def handler_skipped(lane: object, account_id: str | None) -> None:

@@ -10,7 +10,7 @@ import concurrent.futures.thread  # noqa: F401 - see above
 from collections.abc import Callable, Iterable
 
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
-from opentelemetry.metrics import CallbackOptions, Observation
+from opentelemetry.metrics import CallbackOptions, Histogram, Observation
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.resources import Resource
 from prometheus_client import CollectorRegistry, generate_latest
@@ -26,27 +26,27 @@ _meter = _provider.get_meter("outbox")
 
 
 class _Counter:
-    """A sum for each value of one label. Kept as plain numbers and told when somebody asks: OpenTelemetry's own counter
-    costs more than the work that most of these count."""
+    """A sum for each value of its labels. Plain numbers, read when the metrics are asked for: OpenTelemetry's own
+    counter costs more than the work that most of these count."""
 
-    def __init__(self, name: str, description: str, label: str | None = None, unit: str = "") -> None:
-        self._label = label
-        self._sums: dict[str, float] = {}
+    def __init__(self, name: str, description: str, labels: str = "", unit: str = "") -> None:
+        """`labels`: their names, with commas between them."""
+        self._labels = labels.split(",") if labels else []
+        self._sums: dict[tuple[str, ...], float] = {}
         _meter.create_observable_counter(name, [self._observe], unit=unit, description=description)
 
-    def add(self, amount: float, value: str = "") -> None:
-        self._sums[value] = self._sums.get(value, 0) + amount
+    def add(self, amount: float, *values: str) -> None:
+        self._sums[values] = self._sums.get(values, 0) + amount
 
     def _observe(self, _: CallbackOptions) -> Iterable[Observation]:
-        for value, amount in self._sums.items():
-            yield Observation(amount, {} if self._label is None else {self._label: value})
+        for values, amount in self._sums.items():
+            yield Observation(amount, dict(zip(self._labels, values, strict=True)))
 
 
 _attempts = _Counter("outbox_attempts", "Attempts that ended, by what became of them", "became")
 _throttles = _Counter("outbox_throttles", "Throttles by provider, by scope", "scope")
 _lane_failures = _Counter("outbox_lane_failures", "Turns whose handler raised an error, by kind of lane", "kind")
-_handler_runs = _Counter("outbox_handler_runs", "Runs of your handlers, by what became of them", "became")
-_handler_seconds = _Counter("outbox_handler_seconds", "Time that your handlers ran, by kind", "kind", unit="s")
+_handler_runs = _Counter("outbox_handler_runs", "Runs of your handlers, by kind and outcome", "kind,became")
 _events_refused = _Counter("outbox_events_refused", "Events by HTTP that were refused, by what was wrong", "why")
 _limit_waits = _Counter("outbox_limit_waits_seconds", "Time that calls waited for a shared limit", "limit", unit="s")
 _limit_throttles = _Counter("outbox_limit_throttles", "429 answers to calls under a shared limit", "limit")
@@ -64,6 +64,20 @@ _queue_age = _meter.create_histogram(
     description="From due to claimed, for each message claimed",
     explicit_bucket_boundaries_advisory=[0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600],
 )
+
+
+def _handler_times(name: str, description: str) -> Histogram:
+    return _meter.create_histogram(
+        name,
+        unit="s",
+        description=description,
+        explicit_bucket_boundaries_advisory=[0.1, 0.5, 1, 2, 5, 10, 15, 30, 60, 300, 900],
+    )
+
+
+_handler_ready = _handler_times("outbox_handler_ready_seconds", "From the first event to the end of the debounce")
+_handler_wait = _handler_times("outbox_handler_wait_seconds", "From the end of the debounce to the start of the run")
+_handler_duration = _handler_times("outbox_handler_seconds", "How long runs of your handlers took")
 
 
 _longest_gap = 0.0
@@ -100,12 +114,20 @@ def lane_failure(kind: str) -> None:
     _lane_failures.add(1, kind)
 
 
-def handler_run(became: str) -> None:
-    _handler_runs.add(1, became)
+def handler_run(kind: str, became: str) -> None:
+    _handler_runs.add(1, kind, became)
 
 
-def handler_seconds(kind: str, seconds: float) -> None:
-    _handler_seconds.add(max(0.0, seconds), kind)
+def handler_began(kind: str, *, ready_seconds: float | None, wait_seconds: float | None) -> None:
+    """None: not known, because the lane was taken over or goes for another round."""
+    if ready_seconds is not None:
+        _handler_ready.record(max(0.0, ready_seconds), {"kind": kind})
+    if wait_seconds is not None:
+        _handler_wait.record(max(0.0, wait_seconds), {"kind": kind})
+
+
+def handler_ended(kind: str, seconds: float) -> None:
+    _handler_duration.record(max(0.0, seconds), {"kind": kind})
 
 
 def event_refused(why: str) -> None:

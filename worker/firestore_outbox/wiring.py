@@ -22,6 +22,7 @@ from firestore_outbox.firestore.gateway import Gateway
 from firestore_outbox.handlers.dead_letters import DeadLetters
 from firestore_outbox.handlers.events import EventStore
 from firestore_outbox.handlers.ingest import Ingest
+from firestore_outbox.handlers.pressure_store import PressureStore
 from firestore_outbox.handlers.registration import Registration, debounces
 from firestore_outbox.handlers.run import UserHandler
 from firestore_outbox.inbound.receive import Receive
@@ -136,7 +137,8 @@ def assemble(
     cap = Cap.per_second(settings.global_per_second, burst=max(2, round(settings.global_per_second)))
     shared = None if cap is None else SharedLimit(gateway, GLOBAL_LIMIT, cap)
     quiet = debounces(handlers.values(), settings.debounce_seconds, settings.debounce_max_seconds)
-    waker = Waker(lanes, tasks, clock, quiet)
+    pressure = PressureStore(gateway, clock, [kind for kind, one in handlers.items() if one.adaptive])
+    waker = Waker(lanes, tasks, clock, quiet, pressure.debounce)
 
     async def on_dry(run_id: str) -> None:
         await waker.wake(run_lane(run_id))
@@ -202,6 +204,8 @@ def assemble(
             store=events,
             enqueue=enqueue,
             limits=limits,
+            pressure=pressure,
+            places=settings.lane_concurrency,
             dead_letters=dead_letters,
             overlap=settings.overlap,
             clock=clock,

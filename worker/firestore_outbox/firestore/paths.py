@@ -67,6 +67,11 @@ def limit_shard(name: str, number: int) -> str:
     return f"{limit(name)}/shards/{number}"
 
 
+def pressure(kind: str) -> str:
+    """How busy a kind of handler is."""
+    return f"pressure/{kind}"
+
+
 def migration(name: str) -> str:
     """How far a migration has come."""
     return f"migrations/{name}"

@@ -50,6 +50,8 @@ class Context:
         self._progress = holder.lane.progress
         self._new: list[Event] | list[InboundText] = []
         self._is_full = False
+        self._kept: int | None = None
+        """How many of them this run handles; None: all."""
         self._sent = 0
 
     # --- what is new
@@ -82,9 +84,17 @@ class Context:
     def _replayed(self) -> Sequence[str]:
         return () if self._progress is None else self._progress.replay
 
+    def yield_after(self, last: Event | InboundText) -> None:
+        """End the run early: what came up to `last` counts as handled when the handler returns. The rest waits for the
+        lane's next turn, behind the lanes that wait already."""
+        if last.id not in self.event_ids:
+            raise ValueError("yield_after takes one of this run's events or messages")
+        self._kept = self.event_ids.index(last.id) + 1
+
     def begin(self) -> None:
         """A new try of the same run: its messages have the same ids as those of the try before."""
         self._sent = 0
+        self._kept = None
 
     @property
     def event_ids(self) -> list[str]:
@@ -98,11 +108,11 @@ class Context:
     @property
     def is_more_waiting(self) -> bool:
         """Whether the lane has more than one run takes."""
-        return self._is_full
+        return self._is_full or self._kept is not None
 
     @property
     def progress_when_done(self) -> Progress | None:
-        return advanced(self._progress, self._new, self._overlap)
+        return advanced(self._progress, self._new[: self._kept], self._overlap)
 
     # --- answers
 

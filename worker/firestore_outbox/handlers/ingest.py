@@ -52,7 +52,7 @@ class Ingest:
         if isinstance(found, NotTaken):
             return found
         if not found:
-            metrics.handler_run("skipped")
+            metrics.handler_run(kind, "skipped")
             log.event_skipped(kind)
             return Skipped()
         if (wrong := fault_in_key(found)) is not None:

@@ -54,29 +54,43 @@ class Registration:
     at_most: float | None = None
     """Seconds after the first event at which it begins at the latest. None: OUTBOX_DEBOUNCE_MAX_SECONDS."""
     key: KeyOf | None = None
-    """None: whoever sends an event names its key."""
+    """None: the sender of an event names its key."""
+    adaptive: bool = False
+    """Whether the debounce grows towards `at_most` under pressure."""
 
 
-def conversation(*, quiet: float | None = None, at_most: float | None = None) -> Callable[[F], F]:
-    """Handle what people write: one run for a conversation that went quiet. Times in seconds."""
-    return _marking(CONVERSATION, quiet, at_most, None)
+def conversation(
+    *, quiet: float | None = None, at_most: float | None = None, adaptive: bool = False
+) -> Callable[[F], F]:
+    """Handle what people write: one run for a conversation that went quiet. Times in seconds.
+
+    `adaptive` lets the wait grow from `quiet` towards `at_most` while 429 answers come or runs wait for a place."""
+    return _marking(CONVERSATION, quiet, at_most, None, adaptive)
 
 
 def keyed(
-    kind: str, *, quiet: float | None = None, at_most: float | None = None, key: KeyOf | None = None
+    kind: str,
+    *,
+    quiet: float | None = None,
+    at_most: float | None = None,
+    key: KeyOf | None = None,
+    adaptive: bool = False,
 ) -> Callable[[F], F]:
     """Handle events of this kind, one run at a time for each key. Times in seconds.
 
-    `key` takes the JSON of an event that came by HTTP and returns its key; None there skips the event."""
+    `key` takes the JSON of an event that came by HTTP and returns its key; None there skips the event.
+    `adaptive` is as in `conversation`."""
     if not KIND.fullmatch(kind) or kind in RESERVED:
         raise BadHandlers(
             f"the kind {kind!r} cannot be used: take 1 to 40 of a-z, 0-9 and -, beginning with a letter, "
             f"and none of {', '.join(sorted(RESERVED))}"
         )
-    return _marking(kind, quiet, at_most, key)
+    return _marking(kind, quiet, at_most, key, adaptive)
 
 
-def _marking(kind: str, quiet: float | None, at_most: float | None, key: KeyOf | None) -> Callable[[F], F]:
+def _marking(
+    kind: str, quiet: float | None, at_most: float | None, key: KeyOf | None, adaptive: bool
+) -> Callable[[F], F]:
     if (quiet or 0) < 0 or (at_most is not None and at_most < (quiet or 0)):
         raise BadHandlers(f"{kind}: quiet must be at least 0, and at_most at least quiet (both in seconds)")
 
@@ -85,7 +99,7 @@ def _marking(kind: str, quiet: float | None, at_most: float | None, key: KeyOf |
         if not is_async:
             name = getattr(function, "__qualname__", repr(function))
             raise BadHandlers(f"{name} must be an async function: `async def {name}(context)`")
-        made = Registration(kind=kind, function=function, quiet=quiet, at_most=at_most, key=key)
+        made = Registration(kind=kind, function=function, quiet=quiet, at_most=at_most, key=key, adaptive=adaptive)
         setattr(function, _MARK, (*getattr(function, _MARK, ()), made))
         return function
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from tenacity import AsyncRetrying, retry_if_not_exception_type, stop_after_attempt, wait_chain, wait_fixed
 
@@ -22,6 +22,8 @@ from firestore_outbox.errors import Unavailable
 from firestore_outbox.handlers.context import Context, NotSent, Permanent
 from firestore_outbox.handlers.dead_letters import DeadLetters
 from firestore_outbox.handlers.events import EventStore
+from firestore_outbox.handlers.pressure import measured
+from firestore_outbox.handlers.pressure_store import PressureStore
 from firestore_outbox.handlers.registration import Registration
 from firestore_outbox.lane.holder import Holder, LaneLost
 from firestore_outbox.lane.state import More, Nothing, Work
@@ -41,6 +43,8 @@ class UserHandler:
         store: EventStore,
         enqueue: Enqueue,
         limits: Limits,
+        pressure: PressureStore,
+        places: int,
         dead_letters: DeadLetters,
         overlap: timedelta,
         clock: Clock,
@@ -49,6 +53,8 @@ class UserHandler:
         self._store = store
         self._enqueue = enqueue
         self._limits = limits
+        self._pressure = pressure
+        self._places = places
         self._dead_letters = dead_letters
         self._overlap = overlap
         self._clock = clock
@@ -60,28 +66,40 @@ class UserHandler:
         if not await context.load():
             log.handler_skipped(holder.ref, holder.account_id)
             return Nothing()
-        log.handler_started(holder.ref, holder.account_id, len(context.event_ids))
+        self._note_start(holder, began, len(context.event_ids))
         try:
             await self._repeated(context)
         except (Permanent, NotSent) as error:
             job = await self._dead_letters.add(holder.ref, context.began_at, context.event_ids, error)
-            metrics.handler_run("dead letter")
+            metrics.handler_run(kind, "dead letter")
             log.handler_failed(holder.ref, holder.account_id, error, job)
         else:
-            metrics.handler_run("done")
+            metrics.handler_run(kind, "done")
         seconds = (self._clock() - began).total_seconds()
-        metrics.handler_seconds(kind, seconds)
-        log.handler_finished(holder.ref, holder.account_id, seconds)
+        metrics.handler_ended(kind, seconds)
+        log.handler_finished(holder.ref, holder.account_id, seconds, holder.rounds)
+        await self._report_pressure(holder)
         done = context.progress_when_done
         holder.tidy_with(lambda lane: replace(lane, progress=done))
         return More() if context.is_more_waiting else Nothing()
+
+    async def _report_pressure(self, holder: Holder) -> None:
+        throttles, waiting = self._limits.throttles_of_the_last_minute, holder.lanes_waiting
+        level = measured(throttles=throttles, waiting=waiting, places=self._places)
+        await self._pressure.report(self._registration.kind, level)
+
+    def _note_start(self, holder: Holder, began: datetime, events: int) -> None:
+        ready = _seconds(holder.woken_at, holder.ready_at)
+        wait = _seconds(holder.ready_at, began)
+        metrics.handler_began(self._registration.kind, ready_seconds=ready, wait_seconds=wait)
+        log.handler_started(holder.ref, holder.account_id, events, ready_seconds=ready, wait_seconds=wait)
 
     async def _repeated(self, context: Context) -> None:
         attempts = AsyncRetrying(
             stop=stop_after_attempt(len(RETRIES) + 1),
             wait=wait_chain(*(wait_fixed(seconds) for seconds in RETRIES)),
             retry=retry_if_not_exception_type(_FINAL),
-            before_sleep=lambda state: metrics.handler_run("retried"),
+            before_sleep=lambda state: metrics.handler_run(self._registration.kind, "retried"),
             sleep=asyncio.sleep,
             reraise=True,
         )
@@ -89,3 +107,7 @@ class UserHandler:
             with attempt:
                 context.begin()
                 await self._registration.function(context)
+
+
+def _seconds(start: datetime | None, end: datetime | None) -> float | None:
+    return None if start is None or end is None else round((end - start).total_seconds(), 3)

@@ -144,6 +144,8 @@ class LaneEngine:
             quantum=self._quantum,
             longest=self._longest,
             slots=self._slots,
+            woken_at=held.woken_at,
+            ready_at=held.ready_at,
         )
         self._holders.add(holder)
         try:
@@ -204,7 +206,8 @@ class LaneEngine:
             holder.stopping.set()
         try:
             while not await self._release(holder, await handler.run(holder)):
-                pass
+                holder.rounds += 1
+                holder.woken_at = holder.ready_at = None
         except LaneLost:
             pass
         except Unavailable as error:
@@ -277,6 +280,9 @@ class LaneEngine:
                 return False
             case Requeued(at=at) | Sleeping(at=at):
                 log.lane_released(holder.ref, holder.account_id, type(decision).__name__, at)
+                if isinstance(decision, Requeued) and holder.ref.is_for_user_code:
+                    metrics.handler_run(holder.ref.kind, "requeued")
+                    log.handler_requeued(holder.ref, holder.account_id, at)
                 await self._waker.enqueue(holder.ref, at)
             case Idle():
                 log.lane_released(holder.ref, holder.account_id, "Idle", None)

@@ -42,8 +42,16 @@ class Holder:
         quantum: timedelta,
         longest: timedelta,
         slots: Slots,
+        woken_at: datetime | None = None,
+        ready_at: datetime | None = None,
     ) -> None:
         """`asked` is the loop's time just before the lane was asked for."""
+        self.woken_at = woken_at
+        """When the first wake of the burst came that this run serves; None: a takeover, or another round."""
+        self.ready_at = ready_at
+        """When the lane became ready; None as above."""
+        self.rounds = 0
+        """How often the lane went for another round, because a wake came while it ran."""
         self.ref = ref
         self.hold = hold
         self.started_at = hold.asked_at
@@ -69,6 +77,11 @@ class Holder:
     @property
     def lane(self) -> Lane:
         return self._stored.lane
+
+    @property
+    def lanes_waiting(self) -> int:
+        """Lanes that wait for a place on this worker."""
+        return self._slots.waiting
 
     def extend_with(self, extend: Extend | None) -> None:
         self._extend = extend

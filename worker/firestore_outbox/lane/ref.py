@@ -12,7 +12,8 @@ REMINDER = "reminder"
 RUN = "run"
 SESSION = "session"
 
-_KEYS_WITHOUT_ACCOUNT = frozenset({REMINDER, RUN})
+_KEYS_WITH_ACCOUNT = frozenset({OUTBOX, INBOUND, SESSION})
+_OF_THE_PRODUCT = frozenset({OUTBOX, REMINDER, RUN, SESSION})
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +27,13 @@ class LaneRef:
 
     @property
     def account_id(self) -> str | None:
-        """The account that the key names, alone or before a recipient. None for the lanes of reminders and runs."""
-        return None if self.kind in _KEYS_WITHOUT_ACCOUNT else account_of(self.key)
+        """The account that the key names, alone or before a recipient. None if the key names none."""
+        return account_of(self.key) if self.kind in _KEYS_WITH_ACCOUNT else None
+
+    @property
+    def is_for_user_code(self) -> bool:
+        """Whether one of the user's handlers runs on this lane."""
+        return self.kind not in _OF_THE_PRODUCT
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.key}"

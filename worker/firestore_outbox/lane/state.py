@@ -265,6 +265,10 @@ class Acquired:
     lane: Lane
     hold: Hold
     entry: Entry
+    woken_at: datetime | None = None
+    """When the first wake of the burst came that this run serves."""
+    ready_at: datetime | None = None
+    """When the lane became ready."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +320,8 @@ def acquire(lane: Lane, owner: str, now: datetime, ttl: timedelta) -> Acquired |
         lane=taken,
         hold=Hold(owner=owner, fence=taken.fence, asked_at=now, ttl=ttl),
         entry=Entry.TAKEOVER if lane.state is LaneState.RUNNING else Entry.FRESH,
+        woken_at=lane.woken_at,
+        ready_at=lane.ready_at,
     )
 
 

@@ -8,7 +8,7 @@ document was committed serves that document, so nothing is lost, no time is adde
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import assert_never
 
@@ -20,17 +20,26 @@ from firestore_outbox.lane.store import LaneStore
 from firestore_outbox.lane.tasks import Tasks
 from firestore_outbox.lane.transitions import LaneState
 
+Adapt = Callable[[str, Debounce], Awaitable[Debounce]]
+"""The debounce of a kind under the pressure of the moment."""
 LANE_TASK = "/tasks/lane"
 
 
 class Waker:
     def __init__(
-        self, lanes: LaneStore, tasks: Tasks, clock: Clock, debounces: Mapping[str, Debounce] | None = None
+        self,
+        lanes: LaneStore,
+        tasks: Tasks,
+        clock: Clock,
+        debounces: Mapping[str, Debounce] | None = None,
+        adapt: Adapt | None = None,
     ) -> None:
+        """`adapt` is asked before each wake of a kind that has a debounce."""
         self._lanes = lanes
         self._tasks = tasks
         self._clock = clock
         self._debounces = debounces or {}
+        self._adapt = adapt
         self._under_way: dict[LaneRef, asyncio.Task[None]] = {}
         self._waiting: dict[LaneRef, tuple[datetime | None, asyncio.Future[None]]] = {}
 
@@ -67,13 +76,15 @@ class Waker:
 
     async def _wake_now(self, ref: LaneRef, at: datetime | None) -> None:
         tried_for: datetime | None = None
+        debounce = self._debounces.get(ref.kind, NO_DEBOUNCE)
+        if self._adapt is not None and ref.kind in self._debounces:
+            debounce = await self._adapt(ref.kind, debounce)
 
         async def attempt() -> datetime | Again | None:
             """The time to enqueue a task for; None: it needs none."""
             nonlocal tried_for
             stored = await self._lanes.read(ref)
             now = self._clock()
-            debounce = self._debounces.get(ref.kind, NO_DEBOUNCE)
             woken = wake(stored.lane, now, debounce) if at is None else wake_later(stored.lane, at, now, debounce)
             lane: Lane
             task_at: datetime | None

@@ -81,6 +81,11 @@ class Limit:
 
         return LimitTransport(self, inner, retries=retries)
 
+    @property
+    def throttles_of_the_last_minute(self) -> int:
+        """429 answers that this process saw."""
+        return 0 if self._limiter is None else self._limiter.throttles_of_the_last_minute
+
     async def close(self) -> None:
         """Let go of what this limit opened itself."""
         if self._limiter is not None:
@@ -112,6 +117,11 @@ class Limits:
         self._clock = clock
         self._random = random
         self._made: dict[str, Limit] = {}
+
+    @property
+    def throttles_of_the_last_minute(self) -> int:
+        """429 answers that this process saw."""
+        return sum(limit.throttles_of_the_last_minute for limit in self._made.values())
 
     def __getitem__(self, name: str) -> Limit:
         if name not in self._made:

@@ -19,6 +19,7 @@ from firestore_outbox.providers.outcome import Scope
 CONFIGURATION_KEPT = timedelta(minutes=1)
 """How long a process goes by a configuration that it has read."""
 _SECOND = timedelta(seconds=1)
+_MINUTE = timedelta(minutes=1)
 _SPREAD_SECONDS = 0.05
 """Instances that wait for the same moment ask at moments up to this far apart."""
 
@@ -38,6 +39,7 @@ class Limiter:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._granted: deque[datetime] = deque()
         """The grants of the last second: what the next seconds may need."""
+        self._throttles: deque[datetime] = deque()
         self._paused_until: datetime | None = None
         self._granting: asyncio.Task[None] | None = None
         self._reserving: asyncio.Task[None] | None = None
@@ -60,6 +62,7 @@ class Limiter:
         """The other side answered 429: nothing goes for that time, on any instance, and then at half of the rate."""
         now, pause = self._clock(), min(retry_after or DEFAULT_PAUSE, LONGEST_PAUSE)
         self._paused_until = max(self._paused_until or now, now + pause)
+        self._throttles.append(now)
         caps = await self._lines(now)
         factors = [
             await self._store.throttle(self.name, number, cap, now=now, pause=pause) for number, cap in enumerate(caps)
@@ -67,6 +70,13 @@ class Limiter:
         self._gates.clear()  # with what a reservation brought that was under way
         metrics.limit_throttled(self.name)
         log.limit_throttled(self.name, pause.total_seconds(), min(factors))
+
+    @property
+    def throttles_of_the_last_minute(self) -> int:
+        now = self._clock()
+        while self._throttles and now - self._throttles[0] >= _MINUTE:
+            self._throttles.popleft()
+        return len(self._throttles)
 
     async def close(self) -> None:
         for task in (self._granting, self._reserving):
