@@ -103,3 +103,12 @@ async def test_rules_that_do_not_compile_leave_the_earlier_ones_in_force(project
     assert refused.status_code == 400
     assert "Error compiling rules:\nL3:31" in refused.json()["error"]["message"]
     assert await project.ask("GET", "/a/1", ALICE) == 404
+
+
+async def test_a_query_is_refused_with_403_if_the_rule_compares_fields_that_it_only_bounds(project: Project) -> None:
+    await project.put("a/1")
+    await project.load("match /a/{id} { allow list: if resource.data.diff({'x': 'abc'}) == 7; }")
+    field = {"fieldPath": "x"}
+    where = {"fieldFilter": {"field": field, "op": "LESS_THAN_OR_EQUAL", "value": {"stringValue": "abd"}}}
+    query = {"structuredQuery": {"from": [{"collectionId": "a"}], "where": where}}
+    assert await project.ask("POST", ":runQuery", ALICE, query) == 403

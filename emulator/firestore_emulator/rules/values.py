@@ -275,10 +275,17 @@ def _shown(value: Value) -> str:
         case LatLng():
             return f"latlng({value.latitude:g}, {value.longitude:g})"
         case MapDiff():
-            return f"diff(affected {sorted(value.affected())})"
+            return _shown_diff(value)
         case Constraint():
             return "unknown(" + " and ".join(_limits(value)) + ")"
     return repr(value)
+
+
+def _shown_diff(value: MapDiff) -> str:
+    try:
+        return f"diff(affected {sorted(value.affected())})"
+    except Failure:  # a query: its documents differ in these fields
+        return "diff(affected fields unknown)"
 
 
 def _limits(value: Constraint) -> Sequence[str]:
