@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -17,7 +18,11 @@ import pytest
 from firestore_outbox.accounts.account import OnUncertain
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.writes import WriteOp, update
+from firestore_outbox.handlers import context as handler_context
+from firestore_outbox.handlers.context import Context
+from firestore_outbox.handlers.run import UserHandler
 from firestore_outbox.lane.holder import Holder
+from firestore_outbox.lane.lease import Lease
 from firestore_outbox.lane.state import Lane
 from firestore_outbox.lane.wake import Waker
 from firestore_outbox.local.simulation.run import run_seed
@@ -201,6 +206,22 @@ def pages_that_do_not_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidates, "is_confirmed", lambda visible_at, due_at, scan_at: True)
 
 
+def failed_runs_that_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def swallowing(self: UserHandler, context: Context) -> None:
+        with suppress(OSError):
+            await self._registration.function(context)
+
+    monkeypatch.setattr(UserHandler, "_repeated", swallowing)
+
+
+def leases_that_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Lease, "alive", lambda self, now: False)
+
+
+def events_read_from_the_last_one_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handler_context, "read_from", lambda progress, overlap: progress and progress.at)
+
+
 MUTATIONS: dict[str, tuple[Patch, Sequence[str]]] = {
     "without the fence on completions": (no_fence_on_completions, ("regress", "twice", "calls")),
     "without the precondition on claims": (no_precondition_on_claims, ("calls", "regress", "twice")),
@@ -222,6 +243,9 @@ MUTATIONS: dict[str, tuple[Patch, Sequence[str]]] = {
     "with targets that are not known again": (documents_named_by_place, ("target",)),
     "with a pause in name only": (a_pause_in_name_only, ("paused",)),
     "with pages that do not overlap": (pages_that_do_not_overlap, ("order",)),
+    "with failed runs that count": (failed_runs_that_count, ("handled",)),
+    "with leases that do not count": (leases_that_do_not_count, ("one at once",)),
+    "with events read from the last one on": (events_read_from_the_last_one_on, ("handled",)),
     "with a redrive that leaves the old times": (a_redrive_that_leaves_the_old_times, ("regress",)),
     "with a redrive without a new series": (a_redrive_without_a_new_series, ("unsent",)),
 }

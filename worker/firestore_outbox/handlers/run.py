@@ -70,6 +70,7 @@ class UserHandler:
         try:
             await self._repeated(context)
         except (Permanent, NotSent) as error:
+            context.begin()  # the dead letter has all events, also those that the handler meant to leave
             job = await self._dead_letters.add(holder.ref, context.began_at, context.event_ids, error)
             metrics.handler_run(kind, "dead letter")
             log.handler_failed(holder.ref, holder.account_id, error, job)

@@ -15,7 +15,7 @@
     inbound      what came in is stored once, counted once, and handed on
     stored       what `outbox audit` checks
 
-and of the runs of reminders what run_checks.py says.
+and of the runs of reminders what run_checks.py says, and of the user's handlers what user_events.py says.
 
 Order, exactly: of two messages of one thread, where the first came due earlier and was visible before the request for
 the second arrived (or before the second came due), every attempt of the first precedes every attempt of the second.
@@ -36,6 +36,7 @@ from firestore_outbox.local.simulation.play import Play
 from firestore_outbox.local.simulation.run_checks import run_breaches
 from firestore_outbox.local.simulation.scenario import AccountSpec, Scenario
 from firestore_outbox.local.simulation.truth import Attempt, Truth
+from firestore_outbox.local.simulation.user_events import event_breaches
 from firestore_outbox.messages.model import TRANSITIONS, Event, MessageStatus, advances
 from firestore_outbox.operations.audit.auditor import audit
 from firestore_outbox.operations.audit.evidence import too_fast
@@ -62,6 +63,9 @@ async def breaches(scenario: Scenario, play: Play) -> list[str]:
         *_fence(truth),
         *_inbound(truth),
         *run_breaches(scenario, truth),
+        *event_breaches(
+            play.events, play.world, is_steady=not scenario.has_wild_clocks and "stalls" not in scenario.troubles
+        ),
     ]
     if not scenario.has_wild_clocks:
         found += [*_pace(scenario, truth), *_order(scenario, truth)]

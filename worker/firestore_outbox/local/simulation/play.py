@@ -16,6 +16,7 @@ from firestore_outbox.lane.ref import INBOUND, outbox_lane, reminder_lane
 from firestore_outbox.local.simulation.operators import Operators
 from firestore_outbox.local.simulation.reminders import RESUMES_WITHIN, Asked, ReminderSpec
 from firestore_outbox.local.simulation.scenario import MessageSpec, Scenario
+from firestore_outbox.local.simulation.user_events import KIND, UserEvents
 from firestore_outbox.local.simulation.world import Machine, World
 from firestore_outbox.local.simulators.core import Account
 from firestore_outbox.local.simulators.faults import NO_FAULTS, Faults
@@ -32,6 +33,7 @@ class Play:
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
         self._random = Random(f"play {scenario.seed}")
+        self.events = UserEvents(scenario.events, scenario.seed)
         self.world = World(
             scenario.seed,
             settings=scenario.settings,
@@ -39,7 +41,10 @@ class Play:
             workers=scenario.workers,
             functions=scenario.functions,
             draw_skew=self._skew,
-            handlers={INBOUND: Registration(kind=INBOUND, function=self._conversation)},
+            handlers={
+                INBOUND: Registration(kind=INBOUND, function=self._conversation),
+                KIND: Registration(kind=KIND, function=self.events.handle, quiet=self.events.quiet, at_most=10),
+            },
             hold_room_bytes=scenario.hold_room_bytes,
             commit_delay=scenario.commit_delay,
         )
@@ -60,6 +65,7 @@ class Play:
             *(self._client(message) for message in scenario.messages),
             *(self._remind(reminder) for reminder in scenario.reminders),
             Operators(scenario.operators, world, Random(f"operators' choices {scenario.seed}")).work(),
+            self.events.send(world),
             self._happen(),
         )
         await self._calm()
@@ -236,7 +242,7 @@ class Play:
 
     async def _calm(self) -> None:
         world = self.world
-        self._is_calm = True
+        self._is_calm = self.events.is_calm = True
         world.truth.note("calm")
         world.network.calm()
         world.provider.faults = NO_FAULTS

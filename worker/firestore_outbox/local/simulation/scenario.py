@@ -17,6 +17,7 @@ from firestore_outbox.lane.hold_room import ROOM_BYTES
 from firestore_outbox.local.simulation.network import Luck
 from firestore_outbox.local.simulation.operators import Act, draw_operators
 from firestore_outbox.local.simulation.reminders import ReminderSpec, draw_reminders
+from firestore_outbox.local.simulation.user_events import EventSpec, draw_events
 from firestore_outbox.local.simulators.faults import Faults
 from firestore_outbox.settings import Settings
 
@@ -96,6 +97,8 @@ class Scenario:
     troubles: frozenset[str] = field(default_factory=frozenset)
     reminders: tuple[ReminderSpec, ...] = ()
     operators: tuple[Act, ...] = ()
+    events: tuple[EventSpec, ...] = ()
+    """For a handler of the user's."""
     hold_room_bytes: int = ROOM_BYTES
     commit_delay: CommitDelay | None = None
     """Production's timestamps: a commit becomes visible this long after it was stamped. None: at the same moment."""
@@ -135,6 +138,7 @@ def draw(seed: int) -> Scenario:
         troubles=troubles,
         reminders=() if fan_out is None else fan_out.reminders,
         operators=draw_operators(seed, lasts),
+        events=draw_events(seed, lasts),
         hold_room_bytes=draw_hold_room(seed),
         commit_delay=commit_delay,
         start=START if fan_out is None else fan_out.start,
