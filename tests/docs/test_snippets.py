@@ -32,6 +32,7 @@ EMULATOR_USE = snippet("emulator/README.md", "python", "db.collection")
 EMULATOR_PYTEST = snippet("emulator/README.md", "python", "firestore_client")
 HANDLER = snippet("docs/handlers.md", "python", "@conversation")
 POKE = snippet("docs/handlers.md", "python", "poke")
+HANDLER_TEST = snippet("docs/handlers.md", "python", "run_handlers")
 LIMIT = snippet("docs/limits.md", "python", "per_second=3")
 ADAPTER = snippet("docs/architecture.md", "python", "class Acme")
 
@@ -112,6 +113,13 @@ print(order.get().get("paid"), event.get("data"))
 
 def test_an_event_is_written_with_the_rest_of_its_batch(host: str, tmp_path: Path) -> None:
     assert python(POKE, POKED, tmp_path, FIRESTORE_EMULATOR_HOST=host) == "True {'order': '17'}\n"
+
+
+def test_the_example_of_a_handlers_test_passes(tmp_path: Path) -> None:
+    (tmp_path / "bot.py").write_text(HANDLER.code, encoding="utf-8")
+    (tmp_path / "test_bot.py").write_text(HANDLER_TEST.code, encoding="utf-8")
+    options = ["-p", "no:cacheprovider"]
+    assert "1 passed" in said_by([sys.executable, "-m", "pytest", "-q", *options], tmp_path)
 
 
 LIMITED = """

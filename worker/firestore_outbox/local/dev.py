@@ -27,6 +27,7 @@ from firestore_emulator.stack import HOST, CannotStart
 from firestore_outbox.local.dev_log import Tell
 from firestore_outbox.local.functions_host import TRIGGERS
 from firestore_outbox.local.product import INDEXES, RULES
+from firestore_outbox.local.reload import HandlerFiles
 from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET
 
 PROJECT = "demo-outbox"
@@ -292,9 +293,12 @@ class DevStack:
         return self._logs
 
     async def keep_running(self) -> None:
-        """Start each part again that ended by itself, until cancelled."""
+        """Start each part again that ended by itself, and load handlers anew that changed, until cancelled."""
+        handlers = HandlerFiles({**os.environ, **self.environment})
         while True:
             await asyncio.sleep(LOOK_SECONDS)
+            if changed := await asyncio.to_thread(handlers.changed):
+                await self._reload(changed)
             for name, process in list(self.processes.items()):
                 if not process.is_running and self.processes.get(name) is process:
                     self._tell(f"{name} ended; starting it again. Its log: {self._logs / f'{name}.log'}")
@@ -304,6 +308,17 @@ class DevStack:
                         if name == "google" and self.settings.data is None:
                             self._tell("Firestore kept everything in memory: its documents are gone (see --data)")
                             await self._register_trigger()
+
+    async def _reload(self, changed: list[Path]) -> None:
+        """Stop cleanly what runs the user's code. `keep_running` starts it again, also when a new file has a fault."""
+        self._tell(f"{', '.join(path.name for path in changed[:3])} changed: loading your handlers anew")
+        for name in ("worker", "functions"):
+            process = self.processes[name]
+            await process.stop()
+            try:
+                await process.start()
+            except ProcessFailed as error:
+                self._tell(f"{name} does not start with the change: {error}. It is tried again.")
 
     async def _register_trigger(self) -> None:
         url = f"http://{self.firestore}/emulator/v1/projects/{PROJECT}/eventarcTrigger"
