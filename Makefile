@@ -53,8 +53,11 @@ test-slow: $(READY) $(NODE_READY) ## the rest: Google's emulator, kills, long si
 sim: $(READY) ## 10,000 simulated worlds with crashes and lost messages, each checked by the auditor
 	$(BIN)/outbox sim --seeds 10000
 
-differential: $(READY) ## 1,000 random cases on our Firestore emulator and on Google's, every answer compared
-	OUTBOX_DIFFERENTIAL_CASES=1000 $(BIN)/pytest -q tests/conformance/test_differential.py
+# Java optimizes itself in a run of minutes, and its heap stays small (tests/conftest.py has other options for seconds).
+differential: export OUTBOX_DIFFERENTIAL_CASES ?= 1000
+differential: export JAVA_TOOL_OPTIONS ?= -XX:+UseSerialGC -Xmx512m
+differential: $(READY) ## random cases on our Firestore emulator and on Google's, every answer compared: 1,000, or OUTBOX_DIFFERENTIAL_CASES=20000
+	$(BIN)/pytest -q -n0 tests/conformance/test_differential.py
 
 serializable: $(READY) ## eight clients race 200 times in each mode; an order must explain all that they saw (minutes)
 	OUTBOX_SERIALIZABLE_RUNS=200 $(BIN)/pytest -q tests/emulator/firestore/test_serializable.py

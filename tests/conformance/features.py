@@ -1,32 +1,43 @@
-"""What a random operation makes use of, by name, so that it can be counted whether a run has tried everything."""
+"""What a random operation makes use of, by name, so that a run can count whether it has tried everything."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import chain
 
 from tests.conformance.operations import (
     Aggregate,
     BatchGet,
     BatchWrite,
+    Case,
+    Clear,
     Commit,
     Condition,
     Either,
+    Elsewhere,
     Every,
     Field,
     Get,
     Guard,
     ListCollections,
     ListDocuments,
+    Nearest,
     Put,
     Query,
     Read,
+    Reads,
+    Remove,
     Snapshot,
     Step,
     Transaction,
+    Verify,
+    Where,
     Written,
 )
+from tests.conformance.universe_values import is_around_the_limit
+from tests.conformance.wire import Vector
 
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=", "in", "not-in", "array-contains", "array-contains-any")
 UNARY = ("is-null", "is-nan", "is-not-null", "is-not-nan")
@@ -50,8 +61,94 @@ EVERYTHING = frozenset(
         *("transaction", "read-only transaction", "read-only transaction at a read time"),
         *("query in a transaction", "aggregation in a transaction", "list in a transaction"),
         *("query in a read-only transaction at a read time", "write beside a read-only transaction"),
+        *("read-only transaction beside a clearing", "clearing", "commit over REST", "verify"),
+        *(
+            "find nearest",
+            "find nearest with a filter",
+            "find nearest within a threshold",
+            "find nearest, the distance",
+        ),
+        *(f"find nearest by measure {measure}" for measure in (1, 2, 3)),
+        *("count of the nearest", "value around the limit in a filter", "value around the limit in a cursor"),
     }
 )
+
+
+class Subject(StrEnum):
+    """What a case is about, besides plain reads and writes; the closing lines count cases by it."""
+
+    LIMITS = "values around 1,500 bytes"
+    LIMITS_ASKED = "such values in filters and cursors"
+    CLEARS = "clears"
+    OTHER_CLEARS = "clears of another project"
+    CLEARS_IN_SNAPSHOTS = "clears while a read-only transaction is open"
+    VERIFY = "verify"
+    VERIFY_OVER_REST = "verify over REST"
+    VECTORS = "vectors"
+    NEAREST = "find_nearest"
+    DATABASES = "several databases"
+    PROJECTS = "several projects"
+
+
+def subjects(case: Case) -> set[Subject]:
+    found: set[Subject] = set()
+    for step in case:
+        found.update(_subjects_of(step))
+    return found
+
+
+def _subjects_of(step: Step) -> Iterator[Subject]:
+    match step:
+        case Elsewhere():
+            yield Subject.DATABASES if step.where is Where.OTHER_DATABASE else Subject.PROJECTS
+            yield from _subjects_of(step.step)
+        case Clear():
+            yield Subject.CLEARS
+            if step.where is Where.OTHER_PROJECT:
+                yield Subject.OTHER_CLEARS
+        case Snapshot(clears=cleared) if cleared is not None:
+            yield from (Subject.CLEARS, Subject.CLEARS_IN_SNAPSHOTS)
+            if cleared is Where.OTHER_PROJECT:
+                yield Subject.OTHER_CLEARS
+    for write in writes_of(step):
+        if isinstance(write, Verify):
+            yield Subject.VERIFY
+            if isinstance(step, Commit) and step.over_rest:
+                yield Subject.VERIFY_OVER_REST
+        elif isinstance(write, Put):
+            if is_around_the_limit(write.data):
+                yield Subject.LIMITS
+            if any(isinstance(value, Vector) for value in write.data.values()):
+                yield Subject.VECTORS
+    for read in reads_of(step):
+        query = read.query if isinstance(read, Aggregate) else read
+        if isinstance(query, Query):
+            if query.nearest is not None:
+                yield Subject.NEAREST
+            if _asks_around_the_limit(query):
+                yield Subject.LIMITS_ASKED
+
+
+def writes_of(step: Step) -> tuple[Written, ...]:
+    match step:
+        case Commit() | BatchWrite() | Transaction():
+            return step.writes
+        case Snapshot():
+            return step.beside
+    return ()
+
+
+def reads_of(step: Step) -> tuple[Read, ...]:
+    match step:
+        case Reads() | Transaction() | Snapshot():
+            return step.reads
+    return ()
+
+
+def _asks_around_the_limit(query: Query) -> bool:
+    operands = [one.operand for one in _fields(query.condition)] if query.condition is not None else []
+    cuts = [value for cut in (query.start, query.end) if cut is not None for value in cut.values]
+    return any(map(is_around_the_limit, (*operands, *cuts)))
 
 
 @dataclass(frozen=True)
@@ -79,6 +176,8 @@ def features(operation: Step | Read, step: Step) -> Iterator[str]:
             yield from _placed("query", operation.at, where)
         case Aggregate():
             yield from (kind for kind, _ in operation.kinds)
+            if operation.query.nearest is not None:
+                yield "count of the nearest"
             yield from _placed("aggregation", operation.query.at, where)
         case Get() | BatchGet():
             kind = "get" if isinstance(operation, Get) else "batch get"
@@ -96,6 +195,8 @@ def features(operation: Step | Read, step: Step) -> Iterator[str]:
         case Commit() | BatchWrite() | Transaction():
             names: dict[type[Step], str] = {Commit: "commit", BatchWrite: "batch write", Transaction: "transaction"}
             yield names[type(operation)]
+            if isinstance(operation, Commit) and operation.over_rest:
+                yield "commit over REST"
             yield from chain.from_iterable(map(_written, operation.writes))
         case Snapshot():
             yield "read-only transaction"
@@ -103,6 +204,10 @@ def features(operation: Step | Read, step: Step) -> Iterator[str]:
                 yield "read-only transaction at a read time"
             if operation.beside:
                 yield "write beside a read-only transaction"
+            if operation.clears is not None:
+                yield "read-only transaction beside a clearing"
+        case Clear():
+            yield "clearing"
 
 
 def _placed(kind: str, at: int | None, where: str | None) -> Iterator[str]:
@@ -113,8 +218,12 @@ def _placed(kind: str, at: int | None, where: str | None) -> Iterator[str]:
 
 
 def _query(query: Query) -> Iterator[str]:
+    if query.nearest is not None:
+        yield from _nearest(query.nearest, is_filtered=query.condition is not None)
     if query.condition is not None:
         yield from _condition(query.condition, ())
+        if any(is_around_the_limit(one.operand) for one in _fields(query.condition)):
+            yield "value around the limit in a filter"
         unequal = {field.path for field in _fields(query.condition) if field.operator in (*RANGES, "!=", "not-in")}
         if len(unequal - {"__name__"}) > 1:
             yield "inequalities on several fields"
@@ -123,6 +232,8 @@ def _query(query: Query) -> Iterator[str]:
         if cut is None:
             continue
         yield front if cut.before else back
+        if any(map(is_around_the_limit, cut.values)):
+            yield "value around the limit in a cursor"
         if descending:
             yield "cursor on a descending order"
         if len(cut.values) > 1:
@@ -136,6 +247,17 @@ def _query(query: Query) -> Iterator[str]:
         "subcollection": query.parent,
     }
     yield from (name for name, used in wanted.items() if used)
+
+
+def _nearest(search: Nearest, *, is_filtered: bool) -> Iterator[str]:
+    yield "find nearest"
+    yield f"find nearest by measure {search.measure}"
+    if is_filtered:
+        yield "find nearest with a filter"
+    if search.threshold is not None:
+        yield "find nearest within a threshold"
+    if search.result:
+        yield "find nearest, the distance"
 
 
 def _condition(condition: Condition, above: tuple[str, ...]) -> Iterator[str]:
@@ -173,7 +295,8 @@ def _list(read: ListDocuments, where: str | None) -> Iterator[str]:
 
 
 def _written(write: Written) -> Iterator[str]:
-    yield "put" if isinstance(write, Put) else "delete"
+    names: dict[type[Written], str] = {Put: "put", Remove: "delete", Verify: "verify"}
+    yield names[type(write)]
     if write.guard is not Guard.NONE:
         yield f"precondition {write.guard.value}"
     if isinstance(write, Put):

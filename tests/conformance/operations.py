@@ -1,8 +1,8 @@
 """Operations as data, so that the same ones run on two Firestores and a failing run prints as something to read.
 
 Nothing here knows a server. What depends on one is symbolic: a `Here` becomes a reference into the case's project, a
-`Guard` becomes a precondition with an update time which that server answered earlier, and `at` is a read in the past
-at the time of one of that server's own commits.
+`Guard` becomes a precondition with an update time which that server answered earlier, `at` is a read in the past at
+the time of one of that server's own commits, and a `Where` becomes one of the case's databases.
 """
 
 from __future__ import annotations
@@ -19,6 +19,17 @@ class Here:
     """A reference to a document of the case's own database."""
 
     path: str
+
+
+class Where(Enum):
+    """One of the databases of a case."""
+
+    HERE = "here"
+    OTHER_DATABASE = "other database"  # a named database of the same project
+    OTHER_PROJECT = "other project"
+
+    def __repr__(self) -> str:
+        return f"Where.{self.name}"
 
 
 class Guard(Enum):
@@ -61,12 +72,21 @@ class Remove:
     guard: Guard = Guard.NONE
 
 
-Written = Put | Remove
+@dataclass(frozen=True)
+class Verify:
+    """Checks its precondition and writes nothing: sent for what a transaction of the web SDK read and did not write."""
+
+    path: str
+    guard: Guard
+
+
+Written = Put | Remove | Verify
 
 
 @dataclass(frozen=True)
 class Commit:
     writes: tuple[Written, ...]
+    over_rest: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,6 +123,19 @@ class Cut:
 
 
 @dataclass(frozen=True)
+class Nearest:
+    """A vector search among what a query finds."""
+
+    path: str
+    vector: Plain
+    measure: int
+    limit: int | None
+    threshold: float | None = None
+    result: str = ""
+    """The field that shows the distance; empty: none."""
+
+
+@dataclass(frozen=True)
 class Query:
     collection: str
     group: bool = False
@@ -115,6 +148,7 @@ class Query:
     offset: int | None = None
     select: tuple[str, ...] | None = None
     at: int | None = None
+    nearest: Nearest | None = None
 
 
 @dataclass(frozen=True)
@@ -176,14 +210,30 @@ class Transaction:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A read-only transaction, of now or in the past; something is committed beside it before it reads."""
+    """A read-only transaction, of now or in the past. Before it reads, `beside` is committed, then `clears` cleared."""
 
     at: int | None
     beside: tuple[Written, ...]
     reads: tuple[Read, ...]
+    clears: Where | None = None
 
 
-Step = Commit | BatchWrite | Transaction | Snapshot | Reads
+@dataclass(frozen=True)
+class Clear:
+    """Deletes all documents of a database by the emulators' own call for it."""
+
+    where: Where
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """A step in another database than the case's own."""
+
+    where: Where
+    step: Commit | Reads
+
+
+Step = Commit | BatchWrite | Transaction | Snapshot | Reads | Clear | Elsewhere
 Case = tuple[Step, ...]
 
 

@@ -32,6 +32,8 @@ class Tally:
     differential_answers: int = 0
     explained: Counter[str] = field(default_factory=Counter)
     """Differences that the table of known ones explains, by the reason."""
+    subjects: Counter[str] = field(default_factory=Counter)
+    """Differential cases, by what they are about; a case can be about several things."""
 
     def add(self, other: Tally) -> None:
         self.ran += other.ran
@@ -40,6 +42,7 @@ class Tally:
         self.differential_cases += other.differential_cases
         self.differential_answers += other.differential_answers
         self.explained += other.explained
+        self.subjects += other.subjects
 
     def plain(self) -> dict[str, Any]:
         """As one process hands it to another."""
@@ -65,6 +68,8 @@ class Tally:
     def closing_lines(self, tier: Tier | None = None) -> Iterator[str]:
         if self.differential_cases:
             yield f"differential: {self.differential_cases} cases, {self.differential_answers} answers compared"
+            if self.subjects:
+                yield "  cases with " + ", ".join(f"{name}: {count}" for name, count in self.subjects.most_common())
             for reason, count in self.explained.most_common():
                 yield f"  {count} differ as the table says: {reason}"
         if self.ran:

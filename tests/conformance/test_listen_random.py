@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from tests.conformance.backends import Backend, Refused
+from tests.conformance.cases import watches
 from tests.conformance.listener import Kept, Listener, listening
+from tests.conformance.messages import Messages
 from tests.conformance.operations import Watch
 from tests.conformance.runner import Runner
-from tests.conformance.universe import watches
 from tests.conformance.wire import Plain, Proto, delete, fields_of, query, set_, shown, where
 
 Commit = Mapping[str, Mapping[str, Plain] | None]
@@ -41,14 +42,14 @@ async def test_a_watched_query_always_shows_what_the_query_finds(backend: Backen
     database = Backend(backend.place)
     runner = Runner(database)
     await runner.run(watch.commits[0])
-    asked = runner.structured(watch.query)
+    asked = Messages(database).structured(watch.query)
     try:
         await database.run(asked)
     except Refused:
         return
     async with listening(database) as listener:
         await listener.query(asked, target=WATCHED)
-        assert shown(await listener.snapshot(WATCHED)) == await _found(database, runner, watch)
+        assert shown(await listener.snapshot(WATCHED)) == await _found(database, watch)
         await listener.documents("marker/m", target=MARKER)
         await listener.snapshot(MARKER)
         for number, commit in enumerate(watch.commits[1:]):
@@ -56,7 +57,7 @@ async def test_a_watched_query_always_shows_what_the_query_finds(backend: Backen
             # Commits are seen in order: when the marker is, so is everything before it.
             await database.commit(set_(database.name("marker/m"), {"number": number}))
             await listener.until(lambda view: view == {"marker/m": {"number": number}}, target=MARKER)  # noqa: B023
-            assert shown(listener.view(WATCHED)) == await _found(database, runner, watch), f"after commit {number}"
+            assert shown(listener.view(WATCHED)) == await _found(database, watch), f"after commit {number}"
 
 
 QUERIES = {
@@ -147,6 +148,6 @@ async def _take_up(listener: Listener, asked: Proto, kept: Kept, by: str) -> Non
     await listener.documents("marker/m", target=MARKER, **options)
 
 
-async def _found(database: Backend, runner: Runner, watch: Watch) -> str:
-    found = await database.documents(runner.structured(watch.query))
+async def _found(database: Backend, watch: Watch) -> str:
+    found = await database.documents(Messages(database).structured(watch.query))
     return shown({database.path(item.name): fields_of(item) for item in found})

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from tests.conformance.backends import Backend, refused
-from tests.conformance.wire import REQUESTS, Plain, Proto, Vector, cursor, fields_of, plain, query, value, where
+from tests.conformance.wire import REQUESTS, Plain, Proto, Vector, cursor, fields_of, find_nearest, plain, query, where
 
 EUCLIDEAN, COSINE, DOT_PRODUCT = 1, 2, 3
 VECTORS: dict[str, tuple[float, ...]] = {
@@ -24,15 +24,8 @@ VECTORS: dict[str, tuple[float, ...]] = {
 def nearest(
     asked: Proto, vector: Any = (1.0, 0.0), measure: int = EUCLIDEAN, limit: int | None = 10, **more: Any
 ) -> Proto:
-    search = asked.find_nearest
-    search.vector_field.field_path = "v"
-    search.query_vector.CopyFrom(value(Vector(vector) if isinstance(vector, tuple) else vector))
-    search.distance_measure = measure
-    if limit is not None:
-        search.limit.value = limit
-    if "threshold" in more:
-        search.distance_threshold.value = more["threshold"]
-    search.distance_result_field = more.get("result", "")
+    searched = Vector(vector) if isinstance(vector, tuple) else vector
+    asked.find_nearest.CopyFrom(find_nearest("v", searched, measure, limit, **more))
     return asked
 
 
@@ -65,6 +58,14 @@ async def test_the_nearest_come_first_with_their_distance(filled: Backend, measu
     assert [distance for _, distance in answer] == pytest.approx([distance for _, distance in expected])
     first = await found(filled, nearest(query("c"), measure=measure, limit=2))
     assert first == [(name, None) for name, _ in expected[:2]]
+
+
+async def test_distances_are_rounded_alike_so_that_the_same_vectors_tie(backend: Backend) -> None:
+    await backend.seed({"c/a": {"v": Vector((0.5, 2.0))}, "c/b": {"v": Vector((0.1, 0.2, 0.3))}})
+    [(_, cosine)] = await found(backend, nearest(query("c"), (0.5, 3.0), COSINE, result="distance"))
+    [(_, euclidean)] = await found(backend, nearest(query("c"), (0.7, 0.8, 0.9), EUCLIDEAN, result="distance"))
+    [(_, product)] = await found(backend, nearest(query("c"), (0.7, 0.8, 0.9), DOT_PRODUCT, result="distance"))
+    assert (cosine, euclidean, product) == (0.003184721463875051, 1.0392304845413265, 0.5)
 
 
 @pytest.mark.parametrize(

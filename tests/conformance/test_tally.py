@@ -75,6 +75,15 @@ def test_the_tallies_of_several_processes_add_up() -> None:
     )
 
 
+def test_a_differential_run_says_how_many_cases_were_about_what() -> None:
+    tally = Tally(differential_cases=3, differential_answers=20, subjects=Counter({"verify": 1, "vectors": 2}))
+    tally.add(Tally.from_plain(Tally(subjects=Counter({"verify": 2})).plain()))
+    assert list(tally.closing_lines()) == [
+        "differential: 3 cases, 20 answers compared",
+        "  cases with verify: 3, vectors: 2",
+    ]
+
+
 def test_a_run_of_other_suites_says_nothing() -> None:
     assert verdict(Tally(), installed=True) is None
     assert list(Tally().closing_lines()) == []

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from random import Random
 
-from firestore_emulator.emulator import FirestoreEmulator
-from firestore_emulator.rpc.inprocess import InProcessChannel
-from tests.conformance.backends import Backend, Place
-from tests.conformance.features import EVERYTHING, features
-from tests.conformance.runner import Runner
-from tests.conformance.universe import CASE_BYTES, build_case
+from tests.conformance.cases import case_of
+from tests.conformance.differential import ours
+from tests.conformance.features import EVERYTHING, Subject, features, subjects
 
 CASES = 300
 AT_LEAST = 3
@@ -20,21 +16,20 @@ ALWAYS_REFUSED = {"precondition long ago", "precondition ahead"}
 
 
 async def test_three_hundred_cases_use_everything_and_are_answered() -> None:
-    random = Random(1)
+    about: Counter[Subject] = Counter()
     drawn: Counter[str] = Counter()
     answered: Counter[str] = Counter()
-    for _ in range(CASES):
-        # A fresh engine for each case: the indexes that it makes for one case's queries would only slow the next.
-        emulator = FirestoreEmulator()
-        await emulator.start()
-        runner = Runner(Backend(Place("inprocess", InProcessChannel([emulator.service]), None)))
-        for step in build_case(random.randbytes(CASE_BYTES)):
-            for answer in await runner.run(step):
-                used = set(features(answer.operation, step))
-                drawn.update(used)
-                if not answer.refused:
-                    answered.update(used)
-        await emulator.stop()
+    for seed in range(CASES):
+        case = case_of(seed)
+        about.update(subjects(case))
+        async with ours() as runner:
+            for step in case:
+                for answer in await runner.run(step):
+                    used = set(features(answer.operation, step))
+                    drawn.update(used)
+                    if not answer.refused:
+                        answered.update(used)
+    assert all(about[subject] >= CASES // 30 for subject in Subject), about
     rare = {name: drawn[name] for name in EVERYTHING if drawn[name] < AT_LEAST}
     assert not rare, "hardly ever drawn"
     refused = {name: answered[name] for name in EVERYTHING - ALWAYS_REFUSED if answered[name] < AT_LEAST}

@@ -21,6 +21,7 @@ from tests.conformance.wire import (
     set_,
     shown,
     stamp,
+    verify,
 )
 
 Request = REQUESTS["Write"]
@@ -59,19 +60,6 @@ async def writing(backend: Backend) -> AsyncIterator[Writer]:
         yield Writer(conversation, opened)
     finally:
         conversation.cancel()
-
-
-def verify(name: str, *, exists: bool | None = None, update_time: Stamp | None = None) -> Proto:
-    """What clients send for a document that a transaction read and did not write: field 5, a name.
-
-    The published protocol leaves it out, so it is written as bytes. The precondition comes from an empty set.
-    """
-    encoded = name.encode()
-    assert len(encoded) < 128
-    guarded = set_(name, exists=exists, update_time=update_time)
-    guarded.ClearField("update")
-    message: Proto = Write.FromString(guarded.SerializeToString() + bytes([5 << 3 | 2, len(encoded)]) + encoded)
-    return message
 
 
 # --- a stream's life

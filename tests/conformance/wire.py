@@ -205,6 +205,22 @@ def transform(name: str, *transforms: Proto, exists: bool | None = None) -> Prot
     return _guarded(Write(transform=DocumentTransform(document=name, field_transforms=transforms)), exists, None)
 
 
+def verify(name: str, *, exists: bool | None = None, update_time: Stamp | None = None) -> Proto:
+    """What clients send for a document that a transaction read and did not write: field 5, a name.
+
+    The published protocol leaves it out, so it is written as bytes.
+    """
+    message = _guarded(Write(), exists, update_time)
+    message.MergeFromString(_verify_field(name.encode()))
+    return message
+
+
+def _verify_field(name: bytes) -> bytes:
+    low, high = len(name) & 127, len(name) >> 7
+    assert high < 128
+    return bytes([5 << 3 | 2, *((low,) if not high else (low | 128, high))]) + name
+
+
 def _guarded(message: Proto, exists: bool | None, update_time: Stamp | None) -> Proto:
     if exists is not None:
         message.current_document.exists = exists
@@ -290,6 +306,7 @@ def query(
     offset: int | None = None,
     select: Iterable[str] | None = None,
     group: bool = False,
+    nearest: Proto | None = None,
 ) -> Proto:
     """A structured query. An order is a field path, with `-` in front of it when it descends."""
     message = StructuredQuery()
@@ -312,4 +329,26 @@ def query(
         message.select.SetInParent()
         for path in select:
             message.select.fields.add(field_path=path)
+    if nearest is not None:
+        message.find_nearest.CopyFrom(nearest)
+    return message
+
+
+def find_nearest(
+    path: str,
+    vector: Plain,
+    measure: int,
+    limit: int | None,
+    *,
+    threshold: float | None = None,
+    result: str = "",
+) -> Proto:
+    """A vector search, to be put into a query."""
+    message = StructuredQuery.FindNearest(distance_measure=measure, distance_result_field=result)
+    message.vector_field.field_path = path
+    message.query_vector.CopyFrom(value(vector))
+    if limit is not None:
+        message.limit.value = limit
+    if threshold is not None:
+        message.distance_threshold.value = threshold
     return message

@@ -50,16 +50,21 @@ class Nearest:
         return [self._shown(document, distance) for _, _, _, distance, document in nearest]
 
     def _distance(self, vector: Sequence[float]) -> float:
-        """NaN where there is none, as of a vector of no length in a measure of angles; those come last."""
+        """NaN where there is none, as of a vector of no length in a measure of angles; those come last.
+
+        Sums are rounded step by step and lengths multiplied before the root, as in Google's emulator, so that vectors
+        that tie there tie here.
+        """
         match self.measure:
             case Measure.EUCLIDEAN:
-                return math.dist(self.vector, vector)
+                differences = [one - other for one, other in zip(self.vector, vector, strict=True)]
+                return math.sqrt(_product(differences, differences))
             case Measure.DOT_PRODUCT:
-                return math.fsum(one * other for one, other in zip(self.vector, vector, strict=True))
-        lengths = math.hypot(*self.vector) * math.hypot(*vector)
+                return _product(self.vector, vector)
+        lengths = math.sqrt(_product(self.vector, self.vector) * _product(vector, vector))
         if not lengths or not math.isfinite(lengths):
             return math.nan
-        return 1.0 - math.fsum(one * other for one, other in zip(self.vector, vector, strict=True)) / lengths
+        return 1.0 - _product(self.vector, vector) / lengths
 
     def _counts(self, distance: float) -> bool:
         if self.threshold is None:
@@ -124,3 +129,10 @@ def _measure(number: int) -> Measure:
         return Measure(names.get(number, ""))
     except ValueError:
         raise invalid_argument("Unknown Distance Measure.") from None
+
+
+def _product(one: Sequence[float], other: Sequence[float]) -> float:
+    total = 0.0
+    for left, right in zip(one, other, strict=True):  # not sum(), which compensates for rounding from Python 3.12 on
+        total += left * right
+    return total
