@@ -55,7 +55,7 @@ sim: $(READY) ## 10,000 simulated worlds with crashes and lost messages, each ch
 
 # Java optimizes itself in a run of minutes, and its heap stays small (tests/conftest.py has other options for seconds).
 differential: export OUTBOX_DIFFERENTIAL_CASES ?= 1000
-differential: export JAVA_TOOL_OPTIONS ?= -XX:+UseSerialGC -Xmx512m
+differential: export JAVA_TOOL_OPTIONS ?= -XX:+UseSerialGC -Xmx1500m
 differential: $(READY) ## random cases on our Firestore emulator and on Google's, every answer compared: 1,000, or OUTBOX_DIFFERENTIAL_CASES=20000
 	$(BIN)/pytest -q -n0 tests/conformance/test_differential.py
 

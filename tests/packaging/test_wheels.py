@@ -1,17 +1,12 @@
-"""Both wheels, built and installed into a project of a stranger that has folders with the names of ours.
-
-The environment is new. It finds the dependencies in the one that runs this test, so that nothing is downloaded.
-"""
+"""Both wheels, built and installed into a stranger's project that has folders with the names of ours."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import sysconfig
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.packaging.wheels import build_wheel, install
 from tests.patience import PATIENCE_SECONDS
 
 ROOT = Path(__file__).parents[2]
@@ -79,31 +75,16 @@ class Project:
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     base = tmp_path_factory.mktemp("stranger")
-    directory, environment, built = base / "project", base / "venv", base / "wheels"
+    directory, environment = base / "project", base / "venv"
     for folder in FOLDERS:
         (directory / folder).mkdir(parents=True)
         (directory / folder / "__init__.py").write_text('OWN = "the project\'s"\n')
     (directory / "test_sending.py").write_text(SENDING)
     (directory / "typed.py").write_text(TYPED)
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q")
-    offline = ("--no-deps", "--no-build-isolation", "--no-index")
-    for source in ("worker", "emulator"):
-        # Out of a copy: a build leaves its own folders beside the source.
-        copy = shutil.copytree(ROOT / source, base / source, ignore=shutil.ignore_patterns("build", "*.egg-info"))
-        _run(*pip, "wheel", *offline, "--wheel-dir", str(built), str(copy))
-    _run(sys.executable, "-m", "venv", "--without-pip", str(environment))
-    wheels = {wheel.name.partition("-")[0]: wheel for wheel in built.glob("*.whl")}
-    python = str(environment / "bin" / "python")
-    _run(*pip, "--python", python, "install", "--no-deps", "--no-index", *map(str, wheels.values()))
-    site = Path(_run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").stdout.strip())
-    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    return Project(directory, environment, wheels)
-
-
-def _run(*command: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=5 * PATIENCE_SECONDS, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done
+    wheels = {
+        wheel.name.partition("-")[0]: wheel for wheel in (build_wheel(one, base) for one in ("worker", "emulator"))
+    }
+    return Project(directory, install(wheels.values(), environment), wheels)
 
 
 def test_each_wheel_installs_one_package_of_a_unique_name(project: Project) -> None:
