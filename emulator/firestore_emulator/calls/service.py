@@ -29,15 +29,13 @@ from firestore_emulator.rpc.service import BidiStream, Call, Method, ServerStrea
 from firestore_emulator.rules.guard import Guard
 from firestore_emulator.storage.databases import Databases
 from firestore_emulator.storage.engine import Engine
-from firestore_emulator.storage.quick_commit import QuickCommitted, quick_commit
+from firestore_emulator.storage.quick_commit import QuickCommits, QuickCommitted
 from firestore_emulator.transactions.commit_delay import CommitDelay
 from firestore_emulator.transactions.transaction import Concurrency
 from firestore_emulator.transactions.transactions import Check, Transactions
 
 MAX_REQUEST_BYTES = 10 * 1024 * 1024
 NAME = "google.firestore.v1.Firestore"
-QUICK_FROM = 2
-"""Writes in a commit from which on the quick way is tried. One write gains nothing there."""
 METADATA = "Metadata operations"
 _ID_LETTERS = string.ascii_letters + string.digits
 
@@ -55,6 +53,7 @@ class FirestoreService:
         self._billing = engine.billing
         self._guard = guard or Guard(engine)
         self._transactions = Transactions(engine, concurrency, commit_delay)
+        self._quick_commits = QuickCommits(engine)
         self._readings = Readings(engine, self._transactions)
         self._queries = Queries(engine, self._readings, self._parent, self._guard)
         self._listing = Listing(engine)
@@ -173,7 +172,7 @@ class FirestoreService:
     async def _commit(self, request: Proto, call: Call, billed_as: str) -> Proto:
         database = self._database(request.database)
         _check_size(request)
-        if not request.transaction and len(request.writes) >= QUICK_FROM and (quick := self._quick(request, call)):
+        if not request.transaction and (quick := self._quick(request, call)):
             for collection, count in quick.writes.items():
                 self._billing.add(billed_as, database, collection, writes=count)
             await self._engine.settled()
@@ -198,11 +197,13 @@ class FirestoreService:
         return answer
 
     def _quick(self, request: Proto, call: Call) -> QuickCommitted | None:
+        if not self._quick_commits.is_worth_trying(request.writes):
+            return None
         if not call.is_billed or not self._transactions.is_idle:
             return None
         if self._guard.enforcer(call, request.database) is not None:
             return None
-        return quick_commit(self._engine, request.database, request.writes)
+        return self._quick_commits.commit(request.database, request.writes)
 
     def write(self, requests: AsyncIterator[Proto], call: Call) -> AsyncIterator[Proto]:
         stream_id = str(next(self._write_streams))

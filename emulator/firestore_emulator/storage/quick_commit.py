@@ -1,13 +1,12 @@
-"""The quick way for a commit that only makes new documents, which is what a batch of writes mostly is.
+"""The quick way for a commit that only makes new documents, as most batches of writes and many single writes do.
 
-It does what `Engine.draft` and `Engine.store` do, without a step for each document that most do not need: names are
-checked once for each collection, fields in one walk over their bytes, and nothing is read, since nothing was there.
-Everything else takes the usual way: `quick_commit` then returns None, and has changed nothing.
+It does what `Engine.draft` and `Engine.store` do, without the steps that most documents do not need: names are checked
+once for each collection, fields in one walk over their bytes, and no document is read, since none exists.
+All other commits take the usual way: `QuickCommits.commit` then returns None, and has changed nothing.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -27,6 +26,13 @@ from firestore_emulator.storage.tables import Kept
 
 LONGEST_ID = 375
 """Characters: never more bytes than an id may have."""
+LONGEST_NAME = 1_500
+"""Characters: never more bytes than a name may have."""
+MOST_COLLECTIONS = 256
+"""Collections that are remembered between commits; beyond it all are forgotten and learned again."""
+COMMITS_AFTER_OVERWRITE = 50
+"""Single writes that take the usual way at once, after one was found to overwrite a document: the next ones mostly do
+the same, and a look costs them a read."""
 
 Part = tuple[bytes, bool]
 """A top-level field of an index, and whether it is kept descending."""
@@ -36,14 +42,14 @@ Part = tuple[bytes, bool]
 class QuickCommitted:
     answer: Proto
     """The `CommitResponse`."""
-    writes: Counter[str]
+    writes: dict[str, int]
     """By collection id, for the bill."""
 
 
 class _Collection:
-    """What all documents of one collection share in this commit."""
+    """What all documents of one collection share, as long as the same indexes exist."""
 
-    __slots__ = ("collection_id", "database", "kept", "key", "scopes", "segments", "shapes", "wanted")
+    __slots__ = ("collection_id", "database", "kept", "key", "segments", "shapes", "wanted")
 
     def __init__(self, engine: Engine, first: Location) -> None:
         self.database = first.database
@@ -71,51 +77,81 @@ def _plain_part(path: FieldPath, kind: str) -> Part | None:
     return (path[0].encode(), kind == DESCENDING) if len(path) == 1 and kind != "contains" else None
 
 
-def quick_commit(engine: Engine, database: str, writes: Sequence[Proto]) -> QuickCommitted | None:
-    """None: the writes are not all of the kind that can be made quickly."""
-    for write in writes:
-        if write.WhichOneof("operation") != "update" or write.HasField("update_mask") or write.update_transforms:
-            return None
-        if write.HasField("current_document"):
-            condition = write.current_document
-            if condition.WhichOneof("condition_type") != "exists" or condition.exists:
-                return None
-    named = _named(engine, database, [write.update.name for write in writes])
-    if named is None:
-        return None
-    documents: list[_Ready] = []
-    for (collection, document_id, key), write in zip(named, writes, strict=True):
-        front: bytes = write.update.SerializeToString(deterministic=True)
-        found = walk_document(front, collection.wanted)
-        if found is None or len(front) > MAX_DOCUMENT_BYTES // 4:
-            return None
-        documents.append((collection, document_id, key, front, found))
-    return _stored(engine, database, documents)
+class QuickCommits:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._collections: dict[str, _Collection] = {}
+        """By the names of collections."""
+        self._generation = engine.storage.generation
+        self._usual_commits = 0
+        """How many of the next single writes take the usual way without a look."""
 
+    def is_worth_trying(self, writes: Sequence[Proto]) -> bool:
+        """Ask once for each commit, before anything that takes time."""
+        if self._usual_commits and len(writes) == 1:
+            self._usual_commits -= 1
+            return False
+        return True
 
-def _named(engine: Engine, database: str, names: Sequence[str]) -> list[_Named] | None:
-    """Where the documents will be; None if a name is unusual, stands twice, or is taken."""
-    collections: dict[str, _Collection] = {}
-    named: list[_Named] = []
-    for name in names:
-        parent, _, document_id = name.rpartition("/")
-        collection = collections.get(parent)
-        if collection is None:
-            try:
-                first = parse_document(name)
-            except RpcError:
+    def commit(self, database: str, writes: Sequence[Proto]) -> QuickCommitted | None:
+        """None: the writes are not all of the kind that can be made quickly."""
+        for write in writes:
+            if write.WhichOneof("operation") != "update" or write.HasField("update_mask") or write.update_transforms:
                 return None
-            if first.database != database:
-                return None
-            collection = collections[parent] = _Collection(engine, first)
-            # Where one document is overwritten, most are: the others need not be looked at.
-            if engine.storage.has_any([keys.name_key(first)]):
-                return None
-        if not _is_plain_id(document_id):
+            if write.HasField("current_document"):
+                condition = write.current_document
+                if condition.WhichOneof("condition_type") != "exists" or condition.exists:
+                    return None
+        named = self._named(database, [write.update.name for write in writes])
+        if not named:
             return None
-        named.append((collection, document_id, collection.key + document_id.encode() + keys.TEXT_END))
-    taken = [key for _, _, key in named]
-    return None if len(set(taken)) < len(taken) or engine.storage.has_any(taken) else named
+        documents: list[_Ready] = []
+        for (collection, document_id, key), write in zip(named, writes, strict=True):
+            front: bytes = write.update.SerializeToString(deterministic=True)
+            found = walk_document(front, collection.wanted)
+            if found is None or len(front) > MAX_DOCUMENT_BYTES // 4:
+                return None
+            documents.append((collection, document_id, key, front, found))
+        return _stored(self._engine, database, documents)
+
+    def _named(self, database: str, names: Sequence[str]) -> list[_Named] | None:
+        """Where the documents will be; None if a name is unusual, stands twice, or is taken."""
+        storage = self._engine.storage
+        if self._generation != storage.generation:
+            self._generation = storage.generation
+            self._collections.clear()
+        looked_at: set[str] = set()
+        named: list[_Named] = []
+        for name in names:
+            parent, _, document_id = name.rpartition("/")
+            collection = self._collections.get(parent) or self._learned(parent, name)
+            if collection is None or collection.database != database:
+                return None
+            if not _is_plain_id(document_id) or len(name) > LONGEST_NAME:
+                return None
+            key = collection.key + document_id.encode() + keys.TEXT_END
+            named.append((collection, document_id, key))
+            if parent not in looked_at:
+                looked_at.add(parent)
+                # Where one document is overwritten, most are: the others need not be looked at.
+                if storage.has_any([key]):
+                    self._usual_commits = COMMITS_AFTER_OVERWRITE
+                    return None
+        if len(named) == 1:
+            return named
+        taken = [key for _, _, key in named]
+        return None if len(set(taken)) < len(taken) or storage.has_any(taken) else named
+
+    def _learned(self, parent: str, name: str) -> _Collection | None:
+        """The collection of a document with this name; None if the name is not valid."""
+        try:
+            first = parse_document(name)
+        except RpcError:
+            return None
+        if len(self._collections) >= MOST_COLLECTIONS:
+            self._collections.clear()
+        collection = self._collections[parent] = _Collection(self._engine, first)
+        return collection
 
 
 def _stored(engine: Engine, database: str, documents: Sequence[_Ready]) -> QuickCommitted:
@@ -150,7 +186,9 @@ def _stored(engine: Engine, database: str, documents: Sequence[_Ready]) -> Quick
     engine.store_new(database, commit_micros, rows, entries, locations, changes)
     result = b"\x0a" + size + stamp
     answer = (b"\x0a" + bytes([len(result)]) + result) * len(rows) + b"\x12" + size + stamp
-    writes = Counter(collection.collection_id for collection, *_ in documents)
+    writes: dict[str, int] = {}
+    for collection, *_ in documents:
+        writes[collection.collection_id] = writes.get(collection.collection_id, 0) + 1
     return QuickCommitted(answer=CommitResponse.FromString(answer), writes=writes)
 
 

@@ -89,6 +89,8 @@ class Storage:
         (last,) = self.database.execute("SELECT coalesce(max(id), 0) FROM documents").fetchone()
         self.next_number: int = last + 1
         """Numbers are given out here, so that a commit's documents and their entries can be written in two calls."""
+        self.generation = 0
+        """Grows with each index that is made or dropped."""
         self._shapes: OrderedDict[Shape, int] = OrderedDict()
         self._by_collection: dict[str | None, list[Kept]] = {}
         for number, definition in self.database.rows("SELECT id, definition FROM shapes ORDER BY id"):
@@ -248,10 +250,12 @@ class Storage:
         return int(number)
 
     def _remember(self, shape: Shape, number: int) -> None:
+        self.generation += 1
         self._shapes[shape] = number
         self._by_collection.setdefault(shape.collection_id, []).append(Kept(shape, number, shape.fields))
 
     def _drop_least_used(self) -> None:
+        self.generation += 1
         shape, number = self._shapes.popitem(last=False)
         self._by_collection[shape.collection_id].remove(Kept(shape, number, shape.fields))
         self.database.execute("DELETE FROM entries WHERE shape=?", (number,))

@@ -8,9 +8,9 @@ from random import Random
 from typing import Any
 
 import pytest
+from grpc import StatusCode
 from hypothesis import given
 
-from firestore_emulator.calls import service
 from firestore_emulator.documents.protos import CommitRequest, Document, Proto, Value
 from firestore_emulator.documents.quick_walk import walk_document
 from firestore_emulator.documents.values import check_fields
@@ -18,11 +18,13 @@ from firestore_emulator.emulator import FirestoreEmulator
 from firestore_emulator.rpc.errors import RpcError
 from firestore_emulator.rpc.service import Call, Unary
 from firestore_emulator.storage import quick_commit
-from tests.conformance.universe import BAD, COMPOUNDS, LONG, SCALARS
+from firestore_emulator.storage.quick_commit import QuickCommits
+from tests.conformance.universe_values import BAD, COMPOUNDS, SCALARS, around_the_limit
 from tests.conformance.wire import Geo, Plain, Ref, Stamp, Unset, Vector, delete, query, set_, value, where
 from tests.emulator.firestore import chance
 from tests.emulator.firestore.support import DATABASE, SteppingClock, examples, name, parsed
 
+LONG = tuple(around_the_limit(Random(seed)) for seed in range(40))
 NAMES = ("a", "b.c", "é", "", "__x__", "__type__", "x" * 128, "z" * 1501, "value")
 ODD: tuple[Plain, ...] = (
     Unset(),
@@ -132,11 +134,15 @@ def random_commit(rng: Random) -> list[Proto]:
 class Told:
     """An emulator on a clock that stands, and all that it answers."""
 
-    def __init__(self) -> None:
+    def __init__(self, indexes: int = len(QUESTIONS)) -> None:
+        """`indexes`: how many of the questions have theirs from the beginning."""
         self.emulator = FirestoreEmulator(clock=SteppingClock())
         self.answers: list[Any] = []
-        for question in QUESTIONS:
-            self.emulator.engine.run(parsed(question))  # so that there are indexes to keep
+        for question in QUESTIONS[:indexes]:
+            self.ask(question)
+
+    def ask(self, question: Proto) -> None:
+        self.emulator.engine.run(parsed(question))
 
     async def commit(self, writes: list[Proto]) -> None:
         method = self.emulator.service.methods["Commit"]
@@ -170,39 +176,72 @@ class Told:
 def test_both_ways_store_and_answer_the_same(rng: Random) -> None:
     commits = [random_commit(rng) for _ in range(6)]
 
-    async def told(quick_from: int) -> Any:
+    async def told(*, is_quick: bool) -> Any:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(service, "QUICK_FROM", quick_from)
-            one = Told()
-            for writes in commits:
+            if not is_quick:
+                patch.setattr(QuickCommits, "commit", lambda *_: None)
+            one = Told(indexes=2)
+            for number, writes in enumerate(commits):
                 await one.commit(writes)
+                one.ask(QUESTIONS[number % len(QUESTIONS)])  # some make an index between two commits
             state = one.state()
             await one.emulator.stop()
             return state
 
-    assert asyncio.run(told(1)) == asyncio.run(told(10**9))
+    assert asyncio.run(told(is_quick=True)) == asyncio.run(told(is_quick=False))
 
 
-def test_a_batch_of_new_documents_takes_the_quick_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the tests above would compare the usual way with itself."""
-    taken: list[bool] = []
-    usual = quick_commit.quick_commit
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each commit took the quick way. Without it the tests above would compare the usual way with itself."""
+    found: list[bool] = []
+    is_worth_trying, commit = QuickCommits.is_worth_trying, QuickCommits.commit
+
+    def asked(*arguments: Any) -> bool:
+        found.append(False)
+        return is_worth_trying(*arguments)
 
     def counted(*arguments: Any) -> Any:
-        made = usual(*arguments)
-        taken.append(made is not None)
+        made = commit(*arguments)
+        found[-1] = made is not None
         return made
 
-    monkeypatch.setattr(service, "quick_commit", counted)
+    monkeypatch.setattr(QuickCommits, "is_worth_trying", asked)
+    monkeypatch.setattr(QuickCommits, "commit", counted)
+    return found
 
-    async def main() -> None:
-        told = Told()
-        new = [set_(name(f"c/{number}"), {"x": number, "y": "z"}) for number in range(3)]
-        await told.commit(new)
-        await told.commit(new)
-        await told.commit([set_(name("c/9"), {}), delete(name("c/8"))])
-        await told.commit([set_(name("c/10"), {"v": Vector((1.0,))}), set_(name("c/11"), {})])
-        await told.emulator.stop()
 
-    asyncio.run(main())
+async def test_a_batch_of_new_documents_takes_the_quick_way(taken: list[bool]) -> None:
+    told = Told()
+    new = [set_(name(f"c/{number}"), {"x": number, "y": "z"}) for number in range(3)]
+    await told.commit(new)
+    await told.commit(new)
+    await told.commit([set_(name("c/9"), {}), delete(name("c/8"))])
+    await told.commit([set_(name("c/10"), {"v": Vector((1.0,))}), set_(name("c/11"), {})])
+    await told.emulator.stop()
     assert taken == [True, False, False, False]
+
+
+async def test_a_single_new_document_takes_the_quick_way_until_one_is_overwritten(taken: list[bool]) -> None:
+    told = Told()
+    for number in range(3):
+        await told.commit([set_(name(f"c/{number}"), {"x": number})])
+    for number in range(quick_commit.COMMITS_AFTER_OVERWRITE + 1):
+        await told.commit([set_(name("c/1"), {"x": number})])
+    await told.commit([set_(name("d/1"), {})])
+    await told.commit([set_(name("c/new"), {})])
+    await told.emulator.stop()
+    overwrites = [False] * (quick_commit.COMMITS_AFTER_OVERWRITE + 1)
+    assert taken == [True, True, True, *overwrites, True, True]
+
+
+async def test_a_name_that_is_too_long_is_refused_in_a_collection_that_is_known() -> None:
+    told = Told()
+    parent = "/".join(f"c/{'i' * 1400}" for _ in range(4)) + "/c"
+    await told.commit([set_(name(f"{parent}/a"), {})])
+    too_long = set_(name(f"{parent}/{'é' * 370}"), {})
+    await told.commit([too_long])
+    await told.commit([set_(name(f"{parent}/b"), {}), too_long])
+    await told.emulator.stop()
+    assert isinstance(told.answers[0], bytes)
+    assert [code for code, _ in told.answers[1:]] == [StatusCode.INVALID_ARGUMENT] * 2
