@@ -142,4 +142,8 @@ bench-rules: $(READY) ## the client's batch under firestore.rules, our emulator 
 	$(BIN)/python -m bench.rules
 	$(BIN)/python -m bench.readme
 
-.PHONY: differential-rules fuzz-rules bench-rules
+bench-footprint: $(READY) ## what an installation of the emulator brings, and the processor time of a start; results in bench/results
+	$(BIN)/python -m bench.footprint
+	$(BIN)/python -m bench.readme
+
+.PHONY: differential-rules fuzz-rules bench-rules bench-footprint

@@ -102,11 +102,26 @@ async def ours(*, durable: bool, indexes: Path | None = None) -> AsyncIterator[P
             command += ["--data", stack.enter_context(tempfile.TemporaryDirectory(prefix="outbox-bench-"))]
         if indexes is not None:
             command += ["--indexes", str(indexes)]
+        name = "ours, a data directory" if durable else "ours, in memory"
+        async with _started(name, command) as place:
+            yield place
+
+
+@asynccontextmanager
+async def ours_alone() -> AsyncIterator[Place]:
+    """`firestore-emulator`, as a project without the outbox starts it."""
+    command = [str(Path(sys.executable).parent / "firestore-emulator"), "--port=0", "--tasks-port=0", "--json"]
+    async with _started("ours, alone", command) as place:
+        yield place
+
+
+@asynccontextmanager
+async def _started(name: str, command: list[str]) -> AsyncIterator[Place]:
+    with contextlib.ExitStack() as stack:
         process = stack.enter_context(await asyncio.to_thread(subprocess.Popen, command, stdout=subprocess.PIPE))
         stack.callback(process.terminate)
         assert process.stdout is not None
         address = json.loads(await asyncio.to_thread(process.stdout.readline))["FIRESTORE_EMULATOR_HOST"]
-        name = "ours, a data directory" if durable else "ours, in memory"
         async with open_channel(address) as channel:
             cpu, memory = partial(tree_cpu_seconds, process.pid), partial(tree_memory_mb, process.pid)
             yield Place(name, channel, address, cpu, memory)

@@ -24,6 +24,7 @@ KNOWN = (
     "webhooks",
     "emulator",
     "rules",
+    "footprint",
     "overload",
     "soak",
     "chaos",

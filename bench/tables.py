@@ -151,6 +151,25 @@ def rules_table(rules: Any) -> str:
     return f"{table(('server', 'decisions/s', 'a batch, median, ms', '99th, ms'), rows)}\n\n{about}"
 
 
+def footprint_table(footprint: Any) -> str:
+    packages, firestore = footprint["packagesBeyondFirestore"], footprint["firestore"]
+    starts = footprint["startUpCpuSeconds"]
+    rows = [
+        ("packages beyond those of google-cloud-firestore", f"{len(packages)} (at most {footprint['mostPackages']})"),
+        ("MB installed by them and the emulator", number(footprint["megabytesBeyondFirestore"], 1)),
+        ("MB of the emulator itself", number(footprint["megabytesOwn"], 1)),
+        (
+            "google-cloud-firestore with all that it needs",
+            f"{firestore['packages']} packages, {firestore['megabytes']} MB",
+        ),
+        ("start-up, seconds of processor time", number(starts["ours"]["median"], 2)),
+    ]
+    if "googles" in starts:
+        rows.append(("the same of Google's emulator", number(starts["googles"]["median"], 2)))
+    names = ", ".join(one["name"] for one in packages)
+    return f"{table(('what', ''), rows)}\n\nThe packages: {names}."
+
+
 def overload_table(overload: Any) -> str:
     told = {
         "drains, messages/s": "drainsPerSecond",
@@ -219,8 +238,9 @@ BLOCKS: dict[str, Callable[[Any], str]] = {
     "queries": queries_table,
     "fanout": fanout_table,
     "rules": rules_table,
+    "footprint": footprint_table,
 }
-"""Of docs/figures.md and docs/rules-emulator.md, each from the measurement of its name."""
+"""Of docs/figures.md, docs/emulator.md and docs/rules-emulator.md, each from the measurement of its name."""
 
 _COMMANDS = {"emulator": "bench-emulator", "rules": "bench-rules"}
 

@@ -13,7 +13,10 @@ from bench import report
 from tests.patience import PATIENCE_SECONDS
 
 ROOT = Path(__file__).parents[2]
-MEASUREMENTS = ("throughput", "cost", "growth", "lanes", "idle", "queries", "fanout", "latency", "webhooks", "rules")
+MEASUREMENTS = (
+    *("throughput", "cost", "growth", "lanes", "idle", "queries", "fanout", "latency", "webhooks", "rules"),
+    "footprint",
+)
 
 
 @pytest.mark.parametrize("name", MEASUREMENTS)

@@ -17,6 +17,7 @@ Value: Proto = types.Value.pb()
 Write: Proto = types.Write.pb()
 WriteResult: Proto = types.WriteResult.pb()
 StructuredQuery: Proto = types.StructuredQuery.pb()
+DocumentMask: Proto = types.DocumentMask.pb()
 DocumentTransform: Proto = types.DocumentTransform.pb()
 
 GetDocumentRequest: Proto = types.GetDocumentRequest.pb()

@@ -12,16 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from google.events.cloud import firestore as firestore_events
-
 from firestore_emulator.documents.fields import format_field_path
 from firestore_emulator.documents.protos import Proto
+from firestore_emulator.events.event_data import DocumentEventData
 from firestore_emulator.storage.engine import Change, Engine
 
 TYPE_PREFIX = "google.cloud.firestore.document.v1."
 KINDS = ("created", "updated", "deleted", "written")
-
-_DocumentEventData: Proto = firestore_events.DocumentEventData.pb()
 
 
 class BadTrigger(ValueError):
@@ -130,12 +127,11 @@ class Triggers:
 
 
 def event_payload(change: Change) -> bytes:
-    """`DocumentEventData`: the events' own Document has the same fields as Firestore's, so bytes pass unchanged."""
-    data = _DocumentEventData()
+    data: Proto = DocumentEventData()
     if change.new is not None:
-        data.value.ParseFromString(change.new.SerializeToString())
+        data.value.CopyFrom(change.new)
     if change.old is not None:
-        data.old_value.ParseFromString(change.old.SerializeToString())
+        data.old_value.CopyFrom(change.old)
     if change.old is not None and change.new is not None:
         old, new = change.old.fields, change.new.fields
         changed = [name for name in {*old, *new} if (name in old) != (name in new) or old[name] != new[name]]

@@ -8,17 +8,17 @@ from here.
 
 from __future__ import annotations
 
+import base64
 import hashlib
-import json
 import os
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from google.auth import crypt, jwt
 
 from firestore_emulator.tasks.times import Clock
 
@@ -55,10 +55,15 @@ class TokenIssuer:
         )
         return hashlib.sha256(public).hexdigest()[:40]
 
+    @cached_property
+    def _signer(self) -> Any:
+        return crypt.RSASigner.from_string(_pem(self._key), self.key_id)
+
     def jwks(self) -> dict[str, Any]:
-        public = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self._key.public_key()))
-        public.pop("key_ops", None)
-        return {"keys": [{**public, "kid": self.key_id, "use": "sig", "alg": "RS256"}]}
+        """The public key as RFC 7517 writes it."""
+        public = self._key.public_key().public_numbers()
+        key = {"kty": "RSA", "n": _base64(public.n), "e": _base64(public.e)}
+        return {"keys": [{**key, "kid": self.key_id, "use": "sig", "alg": "RS256"}]}
 
     def id_token(self, email: str, audience: str) -> str:
         now = self._clock()
@@ -75,7 +80,7 @@ class TokenIssuer:
             "iat": int(now.timestamp()),
             "exp": int((now + LIFETIME).timestamp()),
         }
-        token = jwt.encode(claims, self._key, algorithm="RS256", headers={"kid": self.key_id})
+        token: str = jwt.encode(self._signer, claims).decode()
         if len(self._kept) >= _KEPT_TOKENS:
             self._kept.clear()
         self._kept[email, audience] = (now, token)
@@ -93,12 +98,22 @@ def _account_number(email: str) -> str:
     return f"1{int.from_bytes(hashlib.sha256(email.encode()).digest()) % 10**20:020d}"
 
 
+def _base64(number: int) -> str:
+    """A positive number as it stands in a JSON Web Key: big-endian, URL-safe, without padding."""
+    return base64.urlsafe_b64encode(number.to_bytes((number.bit_length() + 7) // 8)).rstrip(b"=").decode()
+
+
+def _pem(key: rsa.RSAPrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
 def _write_secret(path: Path, key: rsa.RSAPrivateKey) -> None:
-    """Whole or not at all, and for its owner's eyes only."""
-    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    """Whole or not at all, and readable by its owner alone."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
     part.unlink(missing_ok=True)
     with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(pem)
+        file.write(_pem(key))
     part.replace(path)
