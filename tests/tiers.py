@@ -44,6 +44,7 @@ ROWS: Mapping[str, Tier] = {
     "conformance[official]": Tier.SLOW,
     "deploy": Tier.FAST,
     "docs": Tier.FAST,
+    "docs/test_on_the_stack.py::test_the_commands_of_the_page_print_what_it_says": Tier.SLOW,
     "emulator": Tier.FAST,
     "emulator/firestore/test_durability.py": Tier.SLOW,
     "emulator/firestore/test_serializable.py": Tier.SLOW,

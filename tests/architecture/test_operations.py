@@ -8,6 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from firestore_outbox import metrics
+from firestore_outbox.inbound.webhook import Answer
+from firestore_outbox.messages.model import ENDED, OutboxStatus
+from firestore_outbox.providers.outcome import Scope
+from firestore_outbox.receipts.apply import Applied
 from firestore_outbox.settings import PREFIX, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,6 +50,46 @@ def test_every_metric_is_told_of_with_its_label() -> None:
         f"outbox_handler_{name}{{kind}}" for name in ("ready_seconds", "wait_seconds", "seconds")
     }
     assert told == made | gauges | histograms
+
+
+LABELLED = {
+    "attempt": "outbox_attempts_total{became}",
+    "handler_run": "outbox_handler_runs_total{became}",
+    "sweep_find": "outbox_sweep_finds_total{kind}",
+    "firestore": "outbox_firestore_operations_total{kind}",
+    "receipt": "outbox_receipts_total{changed}",
+    "webhook_event": "outbox_webhook_events_total{kind}",
+}
+"""Functions of metrics.py that are called with a label's value, and their metrics."""
+OF_ENUMS = {
+    "outbox_attempts_total{became}": {status.value for status in (*ENDED, OutboxStatus.QUEUED, OutboxStatus.UNCERTAIN)}
+    - {OutboxStatus.CANCELLED.value},
+    "outbox_throttles_total{scope}": {scope.value for scope in Scope},
+    "outbox_receipts_total{changed}": {applied.value for applied in Applied},
+    "outbox_webhooks_total{answer}": {answer.name.lower() for answer in Answer if answer is not Answer.NO_HANDSHAKE},
+    "outbox_lanes{state}": {"held", "waiting"},
+}
+"""Values that the code takes from an enumeration. An attempt is not cancelled, and a handshake is not counted."""
+
+
+def values_in_code() -> dict[str, set[str]]:
+    """Metric -> the values of its label."""
+    found = {metric: set(values) for metric, values in OF_ENUMS.items()}
+    for file in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("metrics."):
+                metric = LABELLED.get(ast.unparse(node.func).removeprefix("metrics."))
+                constants = {one.value for one in ast.walk(node) if isinstance(one, ast.Constant)}
+                if metric is not None:
+                    found.setdefault(metric, set()).update(one for one in constants if isinstance(one, str))
+    return found
+
+
+def test_every_value_of_a_label_is_told_of_and_exists() -> None:
+    told = {next(iter(named(row[0]))): named(row[1]) for row in rows("metric")}
+    in_code = values_in_code()
+    assert set(LABELLED.values()) <= set(in_code)
+    assert {metric: told[metric] for metric in in_code} == in_code
 
 
 def test_every_log_line_is_told_of_with_its_level() -> None:

@@ -1,0 +1,190 @@
+"""docs/data-model.md as data, and the field names in the code that writes documents.
+
+Like tests/docs/api.py it reads source code and imports nothing of the product.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tests.docs.snippets import ROOT
+
+PACKAGE = ROOT / "worker/firestore_outbox"
+PAGE = ROOT / "docs/data-model.md"
+TYPES = ("string", "integer", "number", "boolean", "timestamp", "list", "map")
+
+OUTBOX = "outbox/{requestId}"
+THREADS = "threads/{threadId}"
+MESSAGES = "threads/{threadId}/messages/{messageId}"
+ACCOUNTS = "accounts/{accountId}"
+MEMBERS = "accounts/{accountId}/members/{uid}"
+UPLOADS = "accounts/{accountId}/uploads/{mediaId}"
+REMINDERS = "reminders/{reminderId}"
+TARGETS = "reminders/{reminderId}/targets/{number}"
+RUNS = "runs/{runId}"
+LANES = "lanes/{kind}:{key}"
+LIMITS = "limits/{name}"
+EVENTS = "inbox/{kind}:{key}/events/{eventId}"
+JOBS = "jobs/{jobId}"
+HOT_SETS = "hotsets/default"
+SESSIONS = "sessions/{accountId}"
+MIGRATIONS = "migrations/{name}"
+
+WRITERS: Mapping[str, tuple[str, ...]] = {
+    # The outbox document, its message and its thread
+    "messages/validation.py:_Document": (OUTBOX,),
+    "messages/validation.py:_Error": (OUTBOX, ACCOUNTS, UPLOADS),
+    "messages/validation.py:_Window": (OUTBOX,),
+    "messages/outbox_document.py:refusal": (OUTBOX,),
+    "messages/outbox_document.py:rewritten": (OUTBOX,),
+    "messages/outbox_document.py:error_fields": (OUTBOX, ACCOUNTS, UPLOADS),
+    "messages/outbox_document.py:_fields": (OUTBOX,),
+    "messages/enqueue.py:_with_time_asked_for": (OUTBOX,),
+    "messages/new_documents.py:identity_fields": (OUTBOX, MESSAGES),
+    "messages/new_documents.py:outbox_fields": (OUTBOX,),
+    "messages/new_documents.py:message_fields": (MESSAGES,),
+    "messages/new_documents.py:thread_fields": (THREADS,),
+    "messages/message_document.py:followed": (MESSAGES,),
+    "messages/message_document.py:first_shown": (MESSAGES,),
+    "messages/message_document.py:shown_fields": (MESSAGES,),
+    "messages/message_document.py:shown_again": (MESSAGES,),
+    "messages/message_document.py:shown_refusals": (MESSAGES,),
+    "messages/message_document.py:receipt_changes": (MESSAGES,),
+    "inbound/receive.py:Receive.store": (MESSAGES, THREADS),
+    "backend/batch.py:cancel_message": (OUTBOX,),
+    # Accounts
+    "accounts/account.py:_Document": (ACCOUNTS,),
+    "accounts/account.py:_Pace": (ACCOUNTS,),
+    "accounts/account.py:_Window": (ACCOUNTS,),
+    "accounts/store.py:AccountStore.park": (ACCOUNTS,),
+    "accounts/store.py:AccountStore.pause": (ACCOUNTS,),
+    "accounts/store.py:AccountStore.resume": (ACCOUNTS,),
+    "cli/accounts.py:_write": (ACCOUNTS, MEMBERS),
+    "media/store.py:_fields": (UPLOADS,),
+    # Reminders and runs
+    "reminders/reminder.py:_Document": (REMINDERS,),
+    "reminders/reminder.py:_Hours": (REMINDERS,),
+    "reminders/reminder.py:_Target": (REMINDERS, TARGETS),
+    "reminders/reminder.py:Once": (REMINDERS,),
+    "reminders/reminder.py:Cron": (REMINDERS,),
+    "reminders/reminder.py:Recurrence": (REMINDERS,),
+    "reminders/add.py:Remind._add": (REMINDERS,),
+    "reminders/fire.py:ReminderHandler._turn": (REMINDERS,),
+    "reminders/store.py:RunStore.add_reminder": (REMINDERS,),
+    "reminders/store.py:RunStore.complete_reminder": (REMINDERS, TARGETS),
+    "reminders/store.py:RunStore.set_reminder_status": (REMINDERS,),
+    "reminders/store.py:RunStore.fire": (REMINDERS,),
+    "reminders/store.py:forecast_fields": (REMINDERS, RUNS),
+    "reminders/store.py:_created": (RUNS,),
+    "reminders/store.py:cursor_fields": (RUNS,),
+    "reminders/store.py:count_fields": (RUNS,),
+    "reminders/expand.py:Expand._commit": (RUNS,),
+    "reminders/expand.py:_window_fields": (OUTBOX,),
+    "reminders/run_lane.py:RunHandler._step": (RUNS,),
+    "reminders/run_lane.py:RunHandler._look": (RUNS,),
+    "reminders/summary.py:Summary.end": (RUNS,),
+    "reminders/control.py:Control.ask": (RUNS,),
+    # Lanes, limits, handlers, sessions
+    "lane/store.py:_fields": (LANES,),
+    "lane/store.py:_cursor": (LANES,),
+    "lane/store.py:_holds": (LANES,),
+    "lane/app_throttle_store.py:AppThrottleStore.pause": (LIMITS,),
+    "accounts/store.py:SharedLimit._moved": (LIMITS,),
+    "handlers/events.py:EventStore.add": (EVENTS,),
+    "backend/poke.py:poke": (EVENTS,),
+    "handlers/dead_letters.py:DeadLetters.add": (JOBS,),
+    "sessions/store.py:_hot_writes": (HOT_SETS,),
+    "sessions/store.py:_entry_fields": (HOT_SETS,),
+    "sessions/store.py:_waiting_fields": (HOT_SETS,),
+    "sessions/store.py:_memory_fields": (SESSIONS,),
+    "sessions/store.py:_dropped": (SESSIONS,),
+    "operations/migrations/apply.py:Applying._note": (MIGRATIONS,),
+}
+"""The functions and models that name the fields of documents, each with the documents."""
+
+PASS_ON = {
+    "messages/store.py": "writes what messages/outbox_document.py and messages/message_document.py make",
+    "sending/complete.py": "the same",
+    "sending/refuse.py": "the same",
+    "reminders/withdraw.py": "the same",
+    "operations/migrations/provider_number.py": "removes or sets providerNumber, a field of the account's model",
+    "cli/demo.py": "accounts of the demo, which lives for a minute",
+}
+"""Modules that write documents and name no fields of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    type: str
+    written_by: str
+
+
+def documented() -> dict[str, dict[str, Row]]:
+    """Each document's fields, by their paths: `lastError.code`."""
+    found: dict[str, dict[str, Row]] = {}
+    for section in re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        heading = re.match(r"`(.+)`\n", section)
+        if heading:
+            rows = re.findall(r"^\| `([\w.]+)` \| (\w+) \| ([^|]+) \| .*\|$", section, re.MULTILINE)
+            found[heading[1]] = {name: Row(kind, by.strip()) for name, kind, by in rows}
+    return found
+
+
+def names_of(fields: Mapping[str, Row]) -> set[str]:
+    """Each name in the paths: `lastError` and `code`. The code names the fields of a map by themselves."""
+    return {part for path in fields for part in path.split(".")}
+
+
+def named_in_code(place: str) -> set[str]:
+    """The field names that a function writes or a model has."""
+    file, _, name = place.partition(":")
+    tree = ast.parse((PACKAGE / file).read_text(encoding="utf-8"))
+    node: ast.AST = tree
+    for part in name.split("."):
+        node = next(one for one in ast.walk(node) if isinstance(one, _DEFINITIONS) and one.name == part)
+    constants = {
+        target.id: one.value.value
+        for one in tree.body
+        if isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant)
+        for target in one.targets
+        if isinstance(target, ast.Name) and isinstance(one.value.value, str)
+    }
+    if isinstance(node, ast.ClassDef):
+        annotated = [one.target for one in node.body if isinstance(one, ast.AnnAssign)]
+        return {target.id for target in annotated if isinstance(target, ast.Name)}
+    return {constants.get(key, key) for key in _keys(node)}
+
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def _keys(node: ast.AST) -> Iterator[str]:
+    """The keys of every dictionary that is written out, and of `fields["name"] = …`."""
+    for one in ast.walk(node):
+        if isinstance(one, ast.Dict):
+            yield from (_key(key) for key in one.keys if isinstance(key, ast.Constant | ast.Name))
+        elif isinstance(one, ast.Assign | ast.AnnAssign):
+            targets = one.targets if isinstance(one, ast.Assign) else [one.target]
+            for target in targets:
+                if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+                    yield _key(target.slice)
+
+
+def _key(node: ast.Constant | ast.Name) -> str:
+    return node.id if isinstance(node, ast.Name) else str(node.value)
+
+
+def modules_that_write() -> set[str]:
+    """Modules of the product that make writes, below the package."""
+    found = set()
+    for file in PACKAGE.rglob("*.py"):
+        module = str(file.relative_to(PACKAGE))
+        if module.startswith(("local/", "firestore/")):
+            continue
+        source = file.read_text(encoding="utf-8")
+        if re.search(r"firestore\.writes import|batch\.(create|set|update)\(", source):
+            found.add(module)
+    return found
