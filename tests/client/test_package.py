@@ -1,4 +1,4 @@
-"""The npm package in client/, installed as a user installs it: from a tarball, and from a checkout.
+"""The npm package in client/, installed as client/README.md says: from a tarball, and from a checkout.
 
 The project that installs it has firebase already, linked from this repository's node_modules, so npm needs no network.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -83,11 +85,16 @@ def packed(into: Path) -> Path:
 
 @pytest.fixture(params=["tarball", "checkout"])
 def installed(request: pytest.FixtureRequest, project: Path, tmp_path: Path) -> Path:
+    """By the command that client/README.md prints, in a project beside a checkout called `outbox`."""
+    (block,) = re.findall(r"^```sh\n(.*?)^```$", (CLIENT / "README.md").read_text(encoding="utf-8"), re.M | re.S)
+    by_tarball, by_checkout = (shlex.split(line, comments=True) for line in block.splitlines())
+    (tmp_path / "outbox").symlink_to(ROOT)
     if request.param == "tarball":
-        npm("install", str(packed(tmp_path)), cwd=project)
-    else:
-        # This repository has a node_modules of its own, so a link to client/ would find a second copy of firebase.
-        npm("install", "--install-links", str(CLIENT), cwd=project)
+        shutil.move(packed(tmp_path), project)
+    # --install-links: the checkout has a node_modules of its own, so a link would find a second copy of firebase.
+    program, *arguments = by_tarball if request.param == "tarball" else by_checkout
+    assert program == "npm"
+    npm(*arguments, cwd=project)
     return project
 
 

@@ -16,8 +16,9 @@ DOCUMENTS = [
     ROOT / "emulator/README.md",
     *sorted((ROOT / "docs").glob("*.md")),
 ]
-LANGUAGES = ("python", "js", "ts")
-"""Those whose examples are run. Others are commands and configuration."""
+LANGUAGES = ("python", "js", "ts", "html", "sh")
+"""Those whose examples are run. `text` is output, and `mermaid` a drawing."""
+DRAWN = ("text", "mermaid")
 
 _FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -38,6 +39,11 @@ def snippets() -> Iterator[Snippet]:
         for language, code in _FENCED.findall(document.read_text(encoding="utf-8")):
             if language in LANGUAGES:
                 yield Snippet(str(document.relative_to(ROOT)), language, code)
+
+
+def languages() -> set[str]:
+    """Of every fenced block in the documents."""
+    return {language for document in DOCUMENTS for language, _ in _FENCED.findall(document.read_text(encoding="utf-8"))}
 
 
 def snippet(document: str, language: str, word: str) -> Snippet:

@@ -1,4 +1,4 @@
-"""Every example in Python and JavaScript is run as it is printed, and does what its document says."""
+"""Every example is run as it is printed, and does what its document says. ELSEWHERE names the other tests."""
 
 from __future__ import annotations
 
@@ -13,14 +13,23 @@ import pytest
 
 from firestore_emulator.pytest_plugin import serving
 from tests.client.node import require_node
-from tests.docs.snippets import ROOT, Snippet, snippet, snippets
+from tests.docs.snippets import DRAWN, LANGUAGES, ROOT, Snippet, languages, snippet, snippets
 from tests.patience import PATIENCE_SECONDS
 
 ELSEWHERE = {
-    "docs/emulator.md": "tests/emulator/test_emulator_document.py",
-    "docs/providers.md": "tests/providers/signed_webhook/test_documents.py",
+    ("client/README.md", "sh"): "tests/client/test_package.py",
+    ("README.md", "sh"): "tests/system/newcomer/test_newcomer.py",
+    ("docs/emulator.md", "js"): "tests/emulator/test_emulator_document.py",
+    ("docs/emulator.md", "python"): "tests/emulator/test_emulator_document.py",
+    ("docs/emulator.md", "sh"): "tests/emulator/test_emulator_document.py",
+    ("docs/http-api.md", "sh"): "tests/docs/test_on_the_stack.py",
+    ("docs/local.md", "sh"): "tests/docs/test_on_the_stack.py",
+    ("docs/providers.md", "python"): "tests/providers/signed_webhook/test_documents.py",
+    ("docs/tutorial.md", "html"): "tests/system/newcomer/test_newcomer.py",
+    ("docs/tutorial.md", "js"): "tests/system/newcomer/test_newcomer.py",
+    ("docs/tutorial.md", "sh"): "tests/system/newcomer/test_newcomer.py",
 }
-"""Documents whose examples another test runs."""
+"""Document and language -> the test that runs those examples."""
 
 ROOT_JS = snippet("README.md", "js", "onclick")
 ROOT_PYTHON = snippet("README.md", "python", "send_message")
@@ -39,8 +48,12 @@ ADAPTER = snippet("docs/architecture.md", "python", "class Acme")
 
 def test_every_example_is_run() -> None:
     run_here = {one for one in globals().values() if isinstance(one, Snippet)}
-    assert [str(one) for one in snippets() if one not in run_here and one.document not in ELSEWHERE] == []
-    assert [test for test in ELSEWHERE.values() if not (ROOT / test).is_file()] == []
+    others = [one for one in snippets() if one not in run_here]
+    assert [str(one) for one in others if (one.document, one.language) not in ELSEWHERE] == []
+    assert set(ELSEWHERE) == {(one.document, one.language) for one in others}
+    assert languages() == {*LANGUAGES, *DRAWN} - {"ts"}
+    for (document, _), test in ELSEWHERE.items():
+        assert document in (ROOT / test).read_text(encoding="utf-8"), f"{test} does not name {document}"
 
 
 @pytest.fixture(scope="module")
