@@ -1,6 +1,7 @@
 // The messages of a conversation, each with how far it has come.
 
 import { cancel } from '../outbox.js';
+import { deliveryWords } from './words.js';
 
 const SOON_MS = 1500;
 const time = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
@@ -17,7 +18,7 @@ const MARKS = {
   pending: [CLOCK, 'waiting for a connection'],
   queued: [CLOCK, 'queued'],
   scheduled: [CLOCK, 'scheduled'],
-  cancelling: [CLOCK, 'being cancelled'],
+  cancelling: [CROSS, 'being cancelled'],
   uncertain: [CLOCK, 'perhaps sent'],
   sent: [TICK, 'sent'],
   delivered: [TICKS, 'delivered'],
@@ -62,6 +63,7 @@ function update(entry, message, entryInOutbox) {
   entry.querySelector('time').textContent = at ? time.format(at) : '';
   entry.querySelector('time').dateTime = at ? at.toISOString() : '';
   entry.querySelector('.reason').textContent = reason;
+  entry.querySelector('.reason').title = message.error?.code ?? entryInOutbox?.lastError?.code ?? '';
   entry.querySelector('.cancel').hidden = state !== 'scheduled';
   if (message.direction === 'inbound' || entry.dataset.state === state) return;
   entry.dataset.state = state;
@@ -81,14 +83,14 @@ function stateOf({ status, isPending }, waiting) {
 }
 
 function reasonOf(state, message, waiting) {
-  if (message.error) return `${message.error.message} (${message.error.code})`;
-  if (state === 'cancelling') return 'Cancelling…';
+  if (message.error) return deliveryWords(message.error);
+  if (state === 'cancelling') return 'Cancelled. It will not be sent unless it is on its way.';
   if (state === 'cancelled') return 'Cancelled';
-  const trouble = waiting?.lastError ? `${waiting.lastError.message} (${waiting.lastError.code})` : '';
-  if (state === 'uncertain') return `Perhaps sent. ${trouble}`;
+  const trouble = waiting?.lastError ? deliveryWords(waiting.lastError) : '';
+  if (state === 'uncertain') return 'Perhaps sent.';
   if (state !== 'scheduled') return '';
   const at = dayAndTime.format(waiting.at);
-  return trouble ? `Tried again ${at}: ${trouble}` : `Goes out ${at}`;
+  return trouble ? `${trouble} It is tried again ${at}.` : `Goes out ${at}`;
 }
 
 function wordsOf(part) {

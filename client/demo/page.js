@@ -10,10 +10,13 @@ import {
   watchThreads,
   watchWaiting,
 } from '../outbox.js';
+import { watchAccountState } from './account.js';
 import { connect } from './connection.js';
 import { showMessages } from './messages.js';
 import { lookAtPhone, openPhone } from './phone.js';
+import { watchStack } from './stack.js';
 import { showThreads } from './threads.js';
+import { actionWords } from './words.js';
 
 const $ = (id) => document.getElementById(id);
 const LATER_MS = 5 * 60_000;
@@ -24,11 +27,15 @@ const db = connect(config);
 /** What is open now, and how to stop watching it. */
 const open = { accountId: '', to: '', draft: newRequestId(), stop: [] };
 
-// --- account and contact, kept in the address so that a tab can be reloaded or sent to somebody
+// --- account and contact, kept in the address: a tab can be reloaded, and a link to it can be sent
 
 function go(accountId, to) {
+  const before = open.to;
   history.pushState(null, '', address(accountId, to));
   show();
+  // What had the focus may be hidden now, on a small screen.
+  const link = [...$('threads').querySelectorAll('a')].find(({ dataset }) => dataset.to === before);
+  (to ? $('contact') : (link ?? $('account'))).focus();
 }
 
 function address(accountId, to) {
@@ -41,8 +48,10 @@ function show() {
   const to = wanted.get('to') ?? '';
   open.stop.forEach((stop) => stop());
   Object.assign(open, { accountId, to, draft: newRequestId(), stop: [] });
+  document.body.dataset.view = to ? 'conversation' : 'list';
   showAccounts(accountId);
   problem('');
+  notice('account', '');
   watchAccount(accountId, to);
   $('contact').textContent = to ? nameOf(to) : 'Pick a contact';
   $('composer').hidden = !to;
@@ -72,7 +81,13 @@ function watchAccount(accountId, to) {
     if (current?.unreadCount && document.visibilityState === 'visible') markRead(db, current.id).catch(failed);
   };
   render([]);
-  open.stop.push(watchThreads(db, accountId, render, { onError: failed }));
+  open.stop.push(
+    watchThreads(db, accountId, render, { onError: refused }),
+    watchAccountState(db, accountId, ({ words, isKnown }) => {
+      notice('account', words);
+      $('composer').hidden = !to || !isKnown;
+    }),
+  );
 }
 
 function watchConversation(accountId, to) {
@@ -81,8 +96,8 @@ function watchConversation(accountId, to) {
   let waiting = [];
   const render = () => showMessages($('messages'), { db, messages, waiting, failed });
   open.stop.push(
-    watchThread(db, threadId, (found) => ((messages = found), render()), { onError: failed }),
-    watchWaiting(db, { accountId, threadId }, (found) => ((waiting = found), render()), { onError: failed }),
+    watchThread(db, threadId, (found) => ((messages = found), render()), { onError: refused }),
+    watchWaiting(db, { accountId, threadId }, (found) => ((waiting = found), render()), { onError: refused }),
   );
 }
 
@@ -138,12 +153,30 @@ $('new-contact').addEventListener('submit', (event) => {
   $('new-to').value = '';
 });
 
+$('back').addEventListener('click', (event) => {
+  event.preventDefault();
+  go(open.accountId, '');
+});
+
 function failed(error) {
-  problem(error.message);
+  problem(actionWords(error));
+}
+
+/** A watch has ended. Who is not a member reads so above; everything else is said here. */
+function refused(error) {
+  if (error.code !== 'not-allowed') failed(error);
 }
 
 function problem(words) {
   $('problem').textContent = words;
+}
+
+/** What holds messages back, from each source that knows: the account, the stack. */
+const notices = { account: '', stack: '' };
+
+function notice(source, words) {
+  notices[source] = words;
+  $('notice').textContent = Object.values(notices).filter(Boolean).join(' ');
 }
 
 function showConnection() {
@@ -155,5 +188,8 @@ addEventListener('online', showConnection);
 addEventListener('offline', showConnection);
 addEventListener('popstate', show);
 openPhone({ open, failed });
+// Beside the conversation there is room for the phone; on a small screen it opens on demand.
+$('phone-details').open = matchMedia('(min-width: 50.01rem) and (min-height: 30.01rem)').matches;
 showConnection();
 show();
+if (config.hasSimulator) watchStack((words) => notice('stack', words));

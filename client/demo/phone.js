@@ -17,12 +17,13 @@ export function openPhone({ open, failed }) {
 
 /** Whether this contact's number exists, as it was set before. */
 export async function lookAtPhone(to) {
-  const { exists } = await (await fetch(`/phone/numbers?${new URLSearchParams({ to })}`)).json();
+  const { exists } = await (await call('GET', `/phone/numbers?${new URLSearchParams({ to })}`)).json();
   $('unknown-number').checked = !exists;
 }
 
 async function call(method, path, body) {
   const headers = { 'content-type': 'application/json' };
-  const answer = await fetch(path, { method, headers, body: JSON.stringify(body) });
-  if (!answer.ok) throw new Error(`their phone did not answer: ${await answer.text()}`);
+  const answer = await fetch(path, { method, headers, body: body && JSON.stringify(body) }).catch((error) => error);
+  if (!answer.ok) throw Object.assign(new Error(`${path} was not answered`, { cause: answer }), { code: 'phone' });
+  return answer;
 }

@@ -1,10 +1,12 @@
-// The list of conversations: those that there are, the latest first, and contacts that nobody has written to yet.
+// The list of conversations: those that there are, the latest first, and contacts without a message.
 
 export function showThreads(list, { accountId, threads, contacts, to, nameOf, address, go }) {
   const others = new Set([...contacts, ...(to ? [to] : [])]);
   threads.forEach((thread) => others.delete(thread.to));
   const empty = [...others].map((contact) => ({ to: contact, lastMessageText: 'No messages yet', unreadCount: 0 }));
+  const focused = list.contains(document.activeElement) ? document.activeElement.dataset.to : null;
   list.replaceChildren(...[...threads, ...empty].map(item));
+  if (focused) [...list.querySelectorAll('a')].find((link) => link.dataset.to === focused)?.focus();
 
   function item(thread) {
     const link = document.createElement('a');

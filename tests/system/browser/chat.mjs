@@ -161,6 +161,9 @@ test('a message that is sent later waits, and is cancelled', async (world) => {
   const id = await chat.becomes('Happy new year', 'scheduled');
   await chat.message('Happy new year').getByText('Goes out').waitFor();
   await chat.message('Happy new year').getByRole('button', { name: 'Cancel' }).click();
+  await chat.message('Happy new year').locator('.reason').getByText('Cancelled').waitFor();
+  assert.ok((await chat.states(id)).includes('cancelling'), 'it is struck through before the worker knows');
+  assert.equal(await chat.message('Happy new year').getByRole('button', { name: 'Cancel' }).count(), 0);
   await chat.becomes('Happy new year', 'cancelled');
   assert.equal((await world.documents.read(`outbox/${id}`)).status, 'cancelled');
   assert.deepEqual(await world.calls(accountId), []);
@@ -181,7 +184,7 @@ test('a time that has passed is refused in words, and what was written comes bac
   const accountId = await world.account();
   const chat = await world.chat(accountId, TO);
   await chat.sayAt('Yesterday', new Date(Date.now() - 86_400_000));
-  await chat.page.getByRole('alert').getByText('ask for another').waitFor();
+  await chat.page.getByRole('alert').getByText('This time has passed. Choose a later one.').waitFor();
   assert.equal(await chat.text.inputValue(), 'Yesterday');
   await chat.send.click();
   await chat.becomes('Yesterday', 'read');
@@ -222,7 +225,7 @@ test('a message to a number that does not exist fails, and says why', async (wor
   });
   await chat.say('Hello?');
   await chat.becomes('Hello?', 'failed');
-  await chat.message('Hello?').getByText('(recipient_invalid)').waitFor();
+  await chat.message('Hello?').getByText('This number does not exist.').waitFor();
 });
 
 test('an account and a contact are picked, and the address remembers them', async (world) => {
@@ -258,11 +261,164 @@ test('the keyboard is enough, and everything has a name', async (world) => {
   assert.equal(await chat.message('second line').getByText('read', { exact: true }).count(), 1, 'a tick in words');
 });
 
-test('who is no member of the account is told so', async (world) => {
+test('an account that does not exist, or has other members, is said to be unknown, and nothing can be sent', async (world) => {
   const { id } = await world.documents.account();
-  const chat = await world.chat(id, TO);
-  await chat.page.getByRole('alert').getByText('not a member of the account').waitFor();
+  for (const accountId of [id, 'no-such-account']) {
+    const chat = await world.chat(accountId, TO);
+    await chat.tells(`There is no account ${accountId}, or you are not a member of it.`);
+    await chat.send.waitFor({ state: 'hidden' });
+  }
 });
+
+test('a paused account is said to be paused until it is resumed', async (world) => {
+  const accountId = await world.account({ status: 'paused' });
+  const chat = await world.chat(accountId, TO);
+  await chat.tells('This account is paused.');
+  await chat.say('Later, then');
+  await chat.becomes('Later, then', 'queued');
+  await world.documents.change(`accounts/${accountId}`, { status: 'parked' });
+  await chat.tells('The provider refuses this account.');
+  await world.documents.change(`accounts/${accountId}`, { status: 'paused', pausedUntil: new Date(Date.now() + 3_600_000) });
+  await chat.tells('This account is paused until');
+  await world.documents.change(`accounts/${accountId}`, { status: 'active', pausedUntil: new Date(0) });
+  await until('no notice', () => chat.page.locator('#notice').textContent(), (words) => words === '');
+});
+
+test('what fails is said in words for people, and never in those of the program', async (world) => {
+  const accountId = await world.account();
+  const chat = await world.chat(accountId, TO);
+  for (const errorCode of ['rejected', 'recipient_invalid', 'invalid_message', 'window_closed']) {
+    await world.faults(accountId, { errorRate: 1, errorCode });
+    await chat.say(`As ${errorCode}`);
+    await chat.becomes(`As ${errorCode}`, 'failed');
+    const reason = await chat.message(`As ${errorCode}`).locator('.reason').textContent();
+    assert.match(reason, /^[A-Z][a-z ]+\.$/);
+  }
+});
+
+const SMALL = { upright: { width: 320, height: 568 }, lying: { width: 667, height: 375 } };
+
+test('on a small screen everything fits, and the message can be written', async (world) => {
+  const accountId = await world.account();
+  for (const viewport of Object.values(SMALL)) {
+    const chat = await world.chat(accountId, TO, await world.context({ viewport, hasTouch: true }));
+    await chat.say('A longer message, of several words, that needs more than one line on a phone: Donaudampfschifffahrt');
+    await chat.becomes('longer message', 'read');
+    for (const isPhoneOpen of [false, true]) {
+      await chat.page.locator('#phone-details').evaluate((details, open) => (details.open = open), isPhoneOpen);
+      const { innerWidth, scrollWidth, scrollHeight, innerHeight } = await chat.page.evaluate(sizes);
+      assert.deepEqual([scrollWidth, scrollHeight], [innerWidth, innerHeight], 'the page itself does not scroll');
+      for (const control of [chat.text, chat.send]) await isInView(control, viewport);
+    }
+    await chat.page.locator('#phone-details').evaluate((details) => (details.open = false));
+    const { height } = await chat.page.getByRole('log').boundingBox();
+    assert.ok(height >= 90, `${height} pixels are left for the messages`);
+    await chat.page.getByRole('link', { name: 'Conversations' }).click();
+    await chat.page.getByRole('link', { name: 'A longer message' }).waitFor();
+    await chat.text.waitFor({ state: 'hidden' });
+    const list = await chat.page.evaluate(sizes);
+    assert.equal(list.scrollWidth, list.innerWidth);
+  }
+});
+
+/** In the page. */
+function sizes() {
+  const { scrollWidth, scrollHeight } = document.documentElement;
+  return { innerWidth, innerHeight, scrollWidth, scrollHeight };
+}
+
+async function isInView(control, { width, height }) {
+  const box = await control.boundingBox();
+  const fits = box && box.x >= 0 && box.y >= 0 && box.x + box.width <= width && box.y + box.height <= height;
+  assert.ok(fits, `it is at ${JSON.stringify(box)}`);
+}
+
+test('a link to a conversation opens it, also after a reload and on a small screen', async (world) => {
+  const accountId = await world.account();
+  const chat = await world.chat(accountId, TO, await world.context({ viewport: SMALL.upright }));
+  await chat.say('Remember me');
+  await chat.becomes('Remember me', 'read');
+  const link = chat.page.url();
+  await chat.page.reload();
+  await chat.becomes('Remember me', 'read');
+  assert.equal(chat.page.url(), link);
+  await chat.page.getByRole('link', { name: 'Conversations' }).click();
+  await chat.page.getByRole('link', { name: TO }).click();
+  await chat.becomes('Remember me', 'read');
+  assert.equal(chat.page.url(), link);
+  await chat.page.goBack();
+  await chat.page.getByRole('link', { name: TO }).waitFor();
+});
+
+test('text stands out from its background as WCAG AA asks, in light and in dark', async (world) => {
+  const accountId = await world.account({ status: 'paused' });
+  for (const colorScheme of ['light', 'dark']) {
+    const chat = await world.chat(accountId, TO, await world.context({ colorScheme }));
+    await chat.tells('This account is paused.');
+    await chat.say(`In ${colorScheme}`);
+    await chat.becomes(`In ${colorScheme}`, 'queued');
+    await world.inbound(accountId, TO, `And back, ${colorScheme}`);
+    await chat.message(`And back, ${colorScheme}`).waitFor();
+    await chat.sayAt(`Scheduled, ${colorScheme}`, new Date(Date.now() - 86_400_000));
+    await chat.page.getByRole('alert').getByText('This time has passed.').waitFor();
+    for (const state of ['read', 'failed', 'cancelled', 'pending', 'scheduled']) {
+      await chat.page.locator('#messages li').first().evaluate((entry, shown) => (entry.dataset.state = shown), state);
+      assert.deepEqual(await chat.page.evaluate(tooFaint), [], `${colorScheme}, ${state}`);
+    }
+  }
+});
+
+/** In the page: every text below 4.5:1, and every edge of a control below 3:1. */
+function tooFaint() {
+  const channels = (color) => color.match(/[\d.]+/g).map(Number);
+  const light = (color) => {
+    const [red, green, blue] = channels(color).map((one) => (one / 255 <= 0.04045 ? one / 255 / 12.92 : ((one / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const ratio = (a, b) => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
+  const behind = (element) => {
+    const { backgroundColor } = getComputedStyle(element);
+    return channels(backgroundColor)[3] === 0 ? behind(element.parentElement) : backgroundColor;
+  };
+  const found = [];
+  for (const element of document.body.querySelectorAll('*')) {
+    if (!element.checkVisibility({ opacityProperty: true }) || element.closest('.unseen, option')) continue;
+    const style = getComputedStyle(element);
+    const hasText = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+    const text = ratio(style.color, behind(element));
+    if ((hasText || element.matches('input, textarea, select, .mark')) && text < 4.5) found.push(`${element.outerHTML}: ${text}`);
+    if (!element.matches('input:not([type=checkbox]), textarea, select, button')) continue;
+    const edge = ratio(style.borderTopColor, behind(element.parentElement));
+    if (edge < 3) found.push(`the edge of ${element.outerHTML}: ${edge}`);
+  }
+  return found;
+}
+
+test('the focus goes through the page in the order in which it is read', async (world) => {
+  const accountId = await world.account();
+  await world.inbound(accountId, TO, 'Hello');
+  const wide = ['account', 'link', 'link', 'link', 'link', 'new-to', 'Open', 'messages', 'text', 'send', 'Send later', 'Their phone', 'reply-text', 'Reply', 'unknown-number'];
+  const narrow = ['account', 'back', 'messages', 'text', 'send', 'Send later', 'Their phone'];
+  for (const [options, wanted] of [[{}, wide], [{ viewport: SMALL.upright }, narrow]]) {
+    const chat = await world.chat(accountId, TO, await world.context(options));
+    await chat.message('Hello').waitFor();
+    const order = [];
+    for (const _ of wanted) {
+      await chat.page.keyboard.press('Tab');
+      order.push(await chat.page.evaluate(nameOfFocused));
+    }
+    assert.deepEqual(order, wanted);
+  }
+  const chat = await world.chat(accountId, '', await world.context({ viewport: SMALL.upright }));
+  await chat.page.getByRole('link', { name: TO }).press('Enter');
+  await until('the heading to have the focus', () => chat.page.evaluate(nameOfFocused), (name) => name === 'contact');
+});
+
+/** In the page. */
+function nameOfFocused() {
+  const { id, tagName, textContent, dataset } = document.activeElement;
+  return id || (dataset.to ? 'link' : textContent.trim() || tagName);
+}
 
 const world = await World.start(JSON.parse(process.env.WORLD));
 await run(world);

@@ -11,7 +11,7 @@ import { FLAGS } from './flags.mjs';
 const SIZE = { width: 1180, height: 720 };
 const HERE = '127.0.0.1';
 const PING = 'https://www.google.com/images/cleardot.gif'; // by which the SDK finds out whether it is offline
-const EXPECTED = /ERR_INTERNET_DISCONNECTED|Could not reach Cloud Firestore backend|transport errored/;
+const EXPECTED = /ERR_INTERNET_DISCONNECTED|ERR_CONNECTION_REFUSED|Could not reach Cloud Firestore backend|transport errored/;
 
 export class World {
   #said = [];
@@ -149,6 +149,11 @@ export class Chat {
     const local = new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
     await this.page.getByLabel('At', { exact: true }).fill(local);
     await this.page.getByRole('button', { name: 'Schedule' }).click();
+  }
+
+  /** What holds messages back: the account, the stack. */
+  async tells(words) {
+    await this.page.locator('#notice').getByText(words).waitFor();
   }
 
   message(text) {

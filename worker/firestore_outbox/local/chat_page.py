@@ -4,6 +4,7 @@
     /outbox.js and others      the client that it imports
     /sdk/...                   the Firebase SDK, as npm installed it
     /config.json               where Firestore is, and as whom
+    /stack.json                which parts of the stack do not answer
     /phone/...                 the recipients' phones, which the provider simulator plays
 
 It makes the accounts that the page offers, unless they are there, with the page's user as their owner.
@@ -12,7 +13,8 @@ It makes the accounts that the page offers, unless they are there, with the page
 from __future__ import annotations
 
 import argparse
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,8 @@ from firestore_outbox.local.product import CLIENT
 CLIENT_FILES = ("outbox.js", "message.js", "watch.js")
 SDK_FILES = ("firebase-app.js", "firebase-firestore.js")
 
+ANSWER_SECONDS = 5.0
+"""A part of the stack that takes longer is down, as far as the page is concerned."""
 USER = "demo-user"
 ACCOUNTS = {"shop": "Flower shop", "clinic": "Dental clinic"}
 CONTACTS = {"+4915550000001": "Ada", "+4915550000002": "Grace", "+4915550000003": "Mary"}
@@ -71,8 +75,11 @@ class _Number(BaseModel):
 
 
 class ChatPage:
-    def __init__(self, *, project: str, firestore: str, provider: str) -> None:
+    def __init__(self, *, project: str, firestore: str, provider: str, others: Mapping[str, str] | None = None) -> None:
+        """`others` are further parts of the stack, which the page says are down if they are: name -> URL."""
         self._project = project
+        self._parts = {"Firestore": f"http://{firestore}", "the simulated provider": f"{provider}/_sim/health"}
+        self._parts |= others or {}
         self._firestore = firestore
         self._http = httpx.AsyncClient(trust_env=False, timeout=30)
         self._provider = provider
@@ -101,13 +108,15 @@ class ChatPage:
             routes=[
                 Route("/", lambda request: RedirectResponse("/demo/")),
                 Route("/config.json", self._config),
+                Route("/stack.json", self._stack),
                 Route("/phone/replies", self._reply, methods=["POST"]),
                 Route("/phone/numbers", self._number),
                 Route("/phone/numbers", self._set_number, methods=["PUT"]),
                 *(Route(f"/{name}", _file(CLIENT / name)) for name in CLIENT_FILES),
                 *(Route(f"/sdk/{name}", _file(installed / name)) for name in SDK_FILES if installed),
                 Mount("/demo", _Fresh(directory=CLIENT / "demo", html=True)),
-            ]
+            ],
+            exception_handlers={httpx.HTTPError: _no_provider},
         )
 
     async def _config(self, request: Request) -> Response:
@@ -122,6 +131,17 @@ class ChatPage:
                 "hasSimulator": True,
             }
         )
+
+    async def _stack(self, request: Request) -> Response:
+        answers = await asyncio.gather(*(self._answers(url) for url in self._parts.values()))
+        down = [name for name, answered in zip(self._parts, answers, strict=True) if not answered]
+        return JSONResponse({"down": down}, headers={"cache-control": "no-store"})
+
+    async def _answers(self, url: str) -> bool:
+        try:
+            return (await self._http.get(url, timeout=ANSWER_SECONDS)).is_success
+        except httpx.HTTPError:
+            return False
 
     # The other end
 
@@ -156,6 +176,10 @@ class ChatPage:
         return PlainTextResponse(answer.text, answer.status_code)
 
 
+async def _no_provider(request: Request, error: Exception) -> Response:
+    return PlainTextResponse("the provider simulator does not answer", 503)
+
+
 class _Fresh(StaticFiles):
     """Asked for each time: who edits the page wants to see it."""
 
@@ -173,13 +197,17 @@ def _file(path: Path) -> Callable[[Request], Awaitable[Response]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m emulator.chat_page", description="The chat page.")
+    parser = argparse.ArgumentParser(prog="python -m firestore_outbox.local.chat_page", description="The chat page.")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--project", required=True)
     parser.add_argument("--firestore", required=True, metavar="HOST:PORT", help="the Firestore emulator")
     parser.add_argument("--provider", required=True, metavar="URL", help="the provider simulator")
+    parser.add_argument("--functions", metavar="URL", help="the functions")
+    parser.add_argument("--worker", metavar="URL", help="the worker")
     given = parser.parse_args()
-    page = ChatPage(project=given.project, firestore=given.firestore, provider=given.provider)
+    urls = {"the functions": given.functions, "the worker": given.worker}
+    others = {name: f"{url}/healthz" for name, url in urls.items() if url is not None}
+    page = ChatPage(project=given.project, firestore=given.firestore, provider=given.provider, others=others)
 
     class Announcing(uvicorn.Server):
         async def startup(self, sockets=None) -> None:  # type: ignore[no-untyped-def]  # uvicorn's own signature

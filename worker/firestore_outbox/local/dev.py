@@ -273,7 +273,9 @@ class DevStack:
         """After Firestore, where it finds its accounts or makes them."""
         if "page" in self.ports:
             page = ["firestore_outbox.local.chat_page", "--port", str(self.ports["page"]), "--project", PROJECT]
-            await self.start("page", [*page, "--firestore", self.firestore, "--provider", self.provider_url])
+            page += ["--firestore", self.firestore, "--provider", self.provider_url]
+            page += ["--functions", f"http://{self._functions}", "--worker", self.worker_url]
+            await self.start("page", page)
 
     async def start(self, name: str, arguments: list[str]) -> str:
         """Its ready line. The process is stopped with the stack; by its name, workers first."""
