@@ -54,7 +54,8 @@ def test_every_metric_is_told_of_with_its_label() -> None:
 
 LABELLED = {
     "attempt": "outbox_attempts_total{became}",
-    "handler_run": "outbox_handler_runs_total{became}",
+    "handler_run": "outbox_handler_runs_total{kind,became}",
+    "event_refused": "outbox_events_refused_total{why}",
     "sweep_find": "outbox_sweep_finds_total{kind}",
     "firestore": "outbox_firestore_operations_total{kind}",
     "receipt": "outbox_receipts_total{changed}",

@@ -27,6 +27,8 @@ TARGETS = "reminders/{reminderId}/targets/{number}"
 RUNS = "runs/{runId}"
 LANES = "lanes/{kind}:{key}"
 LIMITS = "limits/{name}"
+SHARDS = "limits/{name}/shards/{number}"
+PRESSURE = "pressure/{kind}"
 EVENTS = "inbox/{kind}:{key}/events/{eventId}"
 JOBS = "jobs/{jobId}"
 HOT_SETS = "hotsets/default"
@@ -93,6 +95,9 @@ WRITERS: Mapping[str, tuple[str, ...]] = {
     "lane/store.py:_holds": (LANES,),
     "lane/app_throttle_store.py:AppThrottleStore.pause": (LIMITS,),
     "accounts/store.py:SharedLimit._moved": (LIMITS,),
+    "limits/store.py:LimitStore.reserve": (SHARDS,),
+    "limits/store.py:LimitStore.throttle": (SHARDS,),
+    "handlers/pressure_store.py:PressureStore.report": (PRESSURE,),
     "handlers/events.py:EventStore.add": (EVENTS,),
     "backend/poke.py:poke": (EVENTS,),
     "handlers/dead_letters.py:DeadLetters.add": (JOBS,),

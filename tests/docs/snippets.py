@@ -17,8 +17,9 @@ DOCUMENTS = [
     *sorted((ROOT / "docs").glob("*.md")),
 ]
 LANGUAGES = ("python", "js", "ts", "html", "sh")
-"""Those whose examples are run. `text` is output, and `mermaid` a drawing."""
-DRAWN = ("text", "mermaid")
+"""Those whose examples are run."""
+NOT_RUN = ("text", "mermaid", "json")
+"""Output, drawings, and the form of data."""
 
 _FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
