@@ -106,6 +106,7 @@ ROWS: Mapping[str, Tier] = {
     "system/endtoend": Tier.SLOW,
     "system/endtoend/test_backend.py": Tier.FAST,
     "system/stranger": Tier.SLOW,
+    "system/handlers": Tier.SLOW,
     "system/newcomer": Tier.SLOW,
     "system/upgrade": Tier.SLOW,
     "web/functions": Tier.FAST,
