@@ -121,7 +121,7 @@ api: $(READY) ## docs/api.md, from the signatures and docstrings of the public A
 	$(BIN)/python -m tests.docs.api
 .PHONY: api
 
-screenshot: $(READY) $(NODE_READY) ## docs/chat.png, of the chat page in Chromium
+screenshot: $(READY) $(NODE_READY) ## the pictures in docs/: the chat page at three widths in Chromium, outbox dev, outbox runs show --follow
 	$(BIN)/python -m tests.system.browser.screenshot
 
 PIN := --quiet --generate-hashes --allow-unsafe --strip-extras --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-emit-trusted-host

@@ -7,12 +7,14 @@ import tomllib
 
 import firestore_emulator
 import firestore_outbox
-from tests.docs.snippets import ROOT
+from tests.docs.snippets import DOCUMENTS, ROOT
 
 CI = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
 PRE_COMMIT = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+LARGEST_PICTURE_BYTES = 150_000
 
 
 def targets() -> set[str]:
@@ -47,3 +49,10 @@ def test_the_changelog_begins_with_the_version_of_the_packages() -> None:
     newest = re.search(r"^## (\S+)", CHANGELOG, re.MULTILINE)
     assert newest is not None
     assert newest[1] == firestore_outbox.__version__ == firestore_emulator.__version__
+
+
+def test_every_picture_is_small_and_shown_in_a_document() -> None:
+    text = "".join(file.read_text(encoding="utf-8") for file in DOCUMENTS)
+    for picture in (ROOT / "docs").rglob("*.png"):
+        assert picture.stat().st_size < LARGEST_PICTURE_BYTES, picture.name
+        assert f"{picture.name})" in text, f"no document shows {picture.name}"

@@ -296,6 +296,17 @@ test('what fails is said in words for people, and never in those of the program'
   }
 });
 
+test('on a wide screen the page is as high as the window, with and without a notice', async (world) => {
+  const accountId = await world.account();
+  const chat = await world.chat(accountId, TO);
+  await chat.page.getByText('Online').waitFor();
+  const bottom = () => chat.page.locator('main').evaluate((main) => main.getBoundingClientRect().bottom - innerHeight);
+  assert.equal(await bottom(), 0);
+  await world.documents.change(`accounts/${accountId}`, { status: 'paused' });
+  await chat.tells('This account is paused.');
+  assert.equal(await bottom(), 0);
+});
+
 const SMALL = { upright: { width: 320, height: 568 }, lying: { width: 667, height: 375 } };
 
 test('on a small screen everything fits, and the message can be written', async (world) => {

@@ -1,18 +1,15 @@
-// docs/chat.png: a conversation with everything in it that the page can show.
+// The pictures in docs/: the chat page at three widths, and what two commands print.
 
 import { World } from './world.mjs';
 
-const { file, ...given } = JSON.parse(process.env.WORLD);
+const { folder, terminals, ...given } = JSON.parse(process.env.WORLD);
 const world = await World.start(given);
 const TO = '+4915550000001';
-const context = await world.context({
-  viewport: { width: 1100, height: 640 },
-  deviceScaleFactor: 2,
-  locale: 'en-GB',
-  colorScheme: 'light',
-});
-const chat = await world.chat('shop', TO, context);
+const OPTIONS = { deviceScaleFactor: 1.5, locale: 'en-GB', colorScheme: 'light' };
+const WIDTHS = { chat: [1100, 640], 'chat-lying': [667, 375], 'chat-upright': [320, 568] };
 
+const open = async ([width, height]) => world.chat('shop', TO, await world.context({ ...OPTIONS, viewport: { width, height } }));
+const chat = await open(WIDTHS.chat);
 await chat.say('Good morning Ada, your bouquet is ready.');
 await chat.becomes('bouquet', 'read');
 await world.inbound('shop', TO, 'Lovely! Are you open on Saturday?');
@@ -29,7 +26,17 @@ await chat.sayAt('Your bouquet is waiting for you.', new Date(Date.now() + 86_40
 await chat.becomes('waiting for you', 'scheduled');
 await world.inbound('shop', '+4915550000002', 'Do you deliver?');
 await chat.page.getByRole('link', { name: 'Grace' }).getByText('1', { exact: true }).waitFor();
-await chat.page.screenshot({ path: file });
+for (const [name, size] of Object.entries(WIDTHS)) {
+  const shown = name === 'chat' ? chat : await open(size);
+  await shown.becomes('waiting for you', 'scheduled');
+  await shown.page.screenshot({ path: `${folder}/${name}.png` });
+}
+
+const page = await (await world.context({ viewport: { width: 1100, height: 100 } })).newPage();
+for (const [name, html] of Object.entries(terminals)) {
+  await page.setContent(html);
+  await page.locator('pre').screenshot({ path: `${folder}/${name}.png` });
+}
 
 await world.end();
 console.log('{"name":"screenshot","error":null}');
