@@ -31,6 +31,9 @@ install: $(READY) ## make .venv with everything in it
 demo: $(READY) ## send 1,000 messages through a faulty provider on this machine, and show what became of them
 	$(BIN)/outbox demo
 
+example-nextup: $(READY) ## examples/nextup: webhooks of a simulated Notion rank each person's tasks again; ends by itself
+	cd examples && ../$(BIN)/python -m nextup
+
 dev: $(READY) ## the whole product on this machine until Ctrl-C
 	$(BIN)/outbox dev
 
@@ -130,7 +133,7 @@ lock: $(READY) ## pin the newest versions allowed by both pyproject.toml: for de
 	$(BIN)/pip-compile $(PIN) --upgrade --output-file constraints.txt worker/pyproject.toml emulator/pyproject.toml requirements-dev.in
 	$(BIN)/pip-compile $(PIN) --constraint constraints.txt --output-file requirements.txt worker/pyproject.toml
 
-.PHONY: help install demo dev check test test-slow sim differential serializable crash flood mutations rules-mutants bench bench-growth bench-emulator figures bench-latency bench-fanout chaos overload soak types trace coverage states screenshot lock
+.PHONY: help install demo example-nextup dev check test test-slow sim differential serializable crash flood mutations rules-mutants bench bench-growth bench-emulator figures bench-latency bench-fanout chaos overload soak types trace coverage states screenshot lock
 
 differential-rules: $(READY) ## 20,000 random decisions of security rules on our emulator and on Google's, all compared (minutes)
 	OUTBOX_RULES_DECISIONS=20000 $(BIN)/pytest -q -n0 tests/rules/test_differential_rules.py

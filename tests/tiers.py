@@ -59,6 +59,8 @@ ROWS: Mapping[str, Tier] = {
     "inbound": Tier.FAST,
     "inbound/webhooks/test_mutations.py": Tier.SLOW,
     "examples": Tier.SLOW,
+    "examples/test_nextup_ranking.py": Tier.FAST,
+    "examples/test_nextup_notion.py": Tier.FAST,
     "handlers": Tier.FAST,
     "indexes": Tier.FAST,
     "indexes/test_indexes.py::test_fields_that_grow_with_time_are_not_indexed_by_themselves": Tier.SLOW,

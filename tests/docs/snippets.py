@@ -15,6 +15,7 @@ DOCUMENTS = [
     ROOT / "worker/README.md",
     ROOT / "emulator/README.md",
     *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "examples").glob("*/README.md")),
 ]
 LANGUAGES = ("python", "js", "ts", "html", "sh")
 """Those whose examples are run."""

@@ -1,0 +1,1 @@
+"""Rank each person's tasks when something about them changes (README.md)."""
