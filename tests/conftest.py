@@ -23,6 +23,8 @@ from tests.conformance.backends import PLACES, Backend, Place
 from tests.conformance.tally import Tally
 from tests.tiers import Tier, is_wholly_outside, place_of, tier_of
 
+pytest.register_assert_rewrite("firestore_outbox.adapter_testing")
+
 TALLY = pytest.StashKey[Tally]()
 TALLY_OUTPUT = "tally"
 

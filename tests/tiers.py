@@ -78,6 +78,7 @@ ROWS: Mapping[str, Tier] = {
     "operations/migrations[official]": Tier.SLOW,
     "operations[official]": Tier.SLOW,
     "packaging": Tier.FAST,
+    "packaging/test_example_adapter.py": Tier.SLOW,
     "packaging/test_wheels.py": Tier.SLOW,
     "providers": Tier.FAST,
     "receipts": Tier.FAST,

@@ -4,8 +4,8 @@ A *pure* module decides. It imports the standard library, pydantic and other pur
 random number; any slice may import it. Everything else is *shell*: it does the I/O of its slice, and follows the table.
 No two slices' shells import each other, and no two modules do.
 
-firestore_emulator is for anybody's project: it knows nothing of the outbox. Of the outbox, only what runs on a laptop
-(`local`, and the commands that start it) knows of the emulator.
+firestore_emulator serves any project: it knows nothing of the outbox. Of the outbox, only what runs on a laptop
+(`local`, the commands that start it, and the contract suite for adapters) knows of the emulator.
 """
 
 from __future__ import annotations
@@ -86,12 +86,12 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     ),
 }
 """Slice -> the slices whose shells it may import. `wiring` builds the system from all of these; `web` serves what
-`wiring` built; `local` and `cli` stand above and may import everything."""
+`wiring` built; `adapter_testing`, `local` and `cli` stand above and may import everything below them."""
 
-ABOVE = ("wiring", "web", "local", "cli", "")
+ABOVE = ("wiring", "web", "adapter_testing", "local", "cli", "")
 """From the bottom up: each may import every slice and what stands before it. The last is the public API."""
 
-KNOWS_THE_EMULATOR = frozenset({"local", "cli"})
+KNOWS_THE_EMULATOR = frozenset({"adapter_testing", "local", "cli"})
 PYDANTIC = frozenset({"pydantic", "pydantic_core"})
 IMPURE = frozenset({"asyncio", "io", "logging", "os", "random", "secrets", "socket", "subprocess", "threading", "time"})
 CLOCKS = frozenset({"now", "today", "utcnow"})
@@ -161,7 +161,11 @@ def problem_of(one: Import) -> str | None:
     if is_pure(one.module):
         return None if _is_fit_for_a_decision(one.target) else "a pure module imports pure modules and pydantic alone"
     if target == EMULATOR and package != EMULATOR:
-        return None if slice_of(one.module) in KNOWS_THE_EMULATOR else "only local and cli know of the emulator"
+        return (
+            None
+            if slice_of(one.module) in KNOWS_THE_EMULATOR
+            else "only what runs on a laptop may know of the emulator"
+        )
     if package == EMULATOR and target in (OUTBOX, "functions"):
         return "the emulator is for anybody's project, and knows nothing of the outbox"
     if package == OUTBOX and target == OUTBOX:

@@ -43,7 +43,6 @@ HANDLER = snippet("docs/handlers.md", "python", "@conversation")
 POKE = snippet("docs/handlers.md", "python", "poke")
 HANDLER_TEST = snippet("docs/handlers.md", "python", "run_handlers")
 LIMIT = snippet("docs/limits.md", "python", "per_second=3")
-ADAPTER = snippet("docs/architecture.md", "python", "class Acme")
 
 
 def test_every_example_is_run() -> None:
@@ -218,65 +217,6 @@ def test_the_emulators_example_for_pytest_passes(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
     (tmp_path / "test_words.py").write_text(EMULATOR_PYTEST.code, encoding="utf-8")
     assert "1 passed" in said_by([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], tmp_path)
-
-
-# --- an adapter of somebody's own, as an installed package
-
-ENTRY_POINTS = """\
-[firestore_outbox.providers]
-acme = acme_outbox:provider
-"""
-METADATA = """\
-Metadata-Version: 2.1
-Name: acme-outbox
-Version: 1.0
-"""
-SENDS_BY_ACME = """
-import asyncio, hashlib, hmac, json
-from datetime import UTC, datetime, timedelta
-import httpx
-from firestore_outbox import OutboxMessage, TextPart
-from firestore_outbox.providers.credentials import FixedCredentials
-from firestore_outbox.providers.registry import ProviderSettings, providers
-
-def acme(request):
-    assert request.headers["authorization"] == "Bearer key"
-    text = json.loads(request.content)["text"]
-    return httpx.Response(int(text), json={"id": "acme-1"})
-
-async def main():
-    known = providers(ProviderSettings(), transport=httpx.MockTransport(acme),
-                      credentials=FixedCredentials({"shop": {"apiKey": "key", "webhookSecret": "secret"}}))
-    assert "acme" in known.names
-    for status in (200, 429, 401, 400, 500):
-        one = OutboxMessage(request_id="request-1", account_id="shop", thread_id="shop__a", to="a",
-                            parts=(TextPart(type="text", text=str(status)),), created_at=datetime.now(UTC),
-                            next_attempt_at=None)
-        print(type(await known.send("acme", one, limit=timedelta(seconds=20))).__name__)
-    receipt = json.dumps({"status": "read", "at": "2026-03-01T12:00:00+00:00", "reference": "request-1:0:1"}).encode()
-    for body in (receipt, b"{}", b"not JSON"):
-        signed = {"acme-signature": hmac.new(b"secret", body, hashlib.sha256).hexdigest()}
-        received = await known.receive("acme", "shop", signed, body, now=datetime.now(UTC))
-        print(*(type(event).__name__ for event in received.events), *(event.request_id for event in received.events
-                                                                       if hasattr(event, "request_id")))
-    print(type(await known.receive("acme", "shop", {}, receipt, now=datetime.now(UTC))).__name__)
-
-asyncio.run(main())
-"""
-
-
-def test_an_installed_adapter_is_found_and_its_answers_become_outcomes(tmp_path: Path) -> None:
-    information = tmp_path / "acme_outbox-1.0.dist-info"
-    information.mkdir()
-    (information / "METADATA").write_text(METADATA)
-    (information / "entry_points.txt").write_text(ENTRY_POINTS)
-    in_pyproject = ENTRY_POINTS.splitlines()[1].replace("acme_outbox:provider", '"acme_outbox:provider"')
-    assert in_pyproject in (ROOT / ADAPTER.document).read_text(encoding="utf-8")
-    (tmp_path / "acme_outbox.py").write_text(ADAPTER.code, encoding="utf-8")
-    (tmp_path / "program.py").write_text(SENDS_BY_ACME, encoding="utf-8")
-    said = said_by([sys.executable, "program.py"], tmp_path, PYTHONPATH=str(tmp_path))
-    outcomes = ["Sent", "Throttled", "AuthFailed", "Rejected", "Unknown"]
-    assert said.splitlines() == [*outcomes, "PartReceipt request-1", "Unrecognised", "Unrecognised", "Refused"]
 
 
 # --- JavaScript

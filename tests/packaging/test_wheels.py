@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
 import sys
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.packaging.wheels import build_wheel, install
-from tests.patience import PATIENCE_SECONDS
+from tests.packaging.project import Project
+from tests.packaging.wheels import ROOT
 
-ROOT = Path(__file__).parents[2]
 FOLDERS = ("worker", "functions", "emulator", "client")
 
 SENDING = """
@@ -44,47 +38,15 @@ new_request_id(1)
 """
 
 
-@dataclass(frozen=True)
-class Project:
-    directory: Path
-    environment: Path
-    wheels: Mapping[str, Path]
-
-    def program(self, name: str) -> str:
-        return str(self.environment / "bin" / name)
-
-    def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            command,
-            cwd=self.directory,
-            env=self.variables,
-            capture_output=True,
-            text=True,
-            timeout=5 * PATIENCE_SECONDS,
-            check=False,
-        )
-        assert not check or done.returncode == 0, done.stdout + done.stderr
-        return done
-
-    @property
-    def variables(self) -> dict[str, str]:
-        """A stranger's shell: nothing of this test's own environment but the path."""
-        return {"PATH": f"{self.environment / 'bin'}:{os.environ['PATH']}", "HOME": str(self.directory.parent)}
-
-
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    base = tmp_path_factory.mktemp("stranger")
-    directory, environment = base / "project", base / "venv"
+def project(wheels: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Project:
+    made = Project.new(tmp_path_factory.mktemp("stranger"), wheels)
     for folder in FOLDERS:
-        (directory / folder).mkdir(parents=True)
-        (directory / folder / "__init__.py").write_text('OWN = "the project\'s"\n')
-    (directory / "test_sending.py").write_text(SENDING)
-    (directory / "typed.py").write_text(TYPED)
-    wheels = {
-        wheel.name.partition("-")[0]: wheel for wheel in (build_wheel(one, base) for one in ("worker", "emulator"))
-    }
-    return Project(directory, install(wheels.values(), environment), wheels)
+        (made.directory / folder).mkdir(parents=True)
+        (made.directory / folder / "__init__.py").write_text('OWN = "the project\'s"\n')
+    (made.directory / "test_sending.py").write_text(SENDING)
+    (made.directory / "typed.py").write_text(TYPED)
+    return made
 
 
 def test_each_wheel_installs_one_package_of_a_unique_name(project: Project) -> None:
@@ -134,21 +96,5 @@ def test_the_emulator_alone_needs_no_outbox(project: Project) -> None:
 
 
 def test_the_whole_stack_starts_from_the_wheels(project: Project) -> None:
-    ports = ("firestore", "tasks", "functions", "worker", "provider", "page")
-    stack = subprocess.Popen(
-        [project.program("outbox"), "dev", "--json", *(f"--{port}-port=0" for port in ports)],
-        cwd=project.directory,
-        env=project.variables,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert stack.stdout is not None
-        ready = stack.stdout.readline()
-        addresses = json.loads(ready) if ready else {}
-        assert {"worker", "provider"} <= {name.lower() for name in addresses}, ready
-    finally:
-        stack.send_signal(signal.SIGINT)
-        _, errors = stack.communicate(timeout=PATIENCE_SECONDS)
-    assert stack.returncode == 0, errors
+    with project.stack() as addresses:
+        assert {"worker", "provider"} <= {name.lower() for name in addresses}

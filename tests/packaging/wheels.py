@@ -19,7 +19,7 @@ PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q")
 
 
 def build_wheel(source: str, base: Path) -> Path:
-    """The wheel of `worker` or `emulator`, built below `base`."""
+    """The wheel of `worker`, `emulator` or an example, built below `base`."""
     # Out of a copy: a build leaves its own folders beside the source.
     copy = shutil.copytree(ROOT / source, base / source, ignore=shutil.ignore_patterns("build", "*.egg-info"))
     built = base / "wheels" / source

@@ -1,29 +1,33 @@
-"""One world for every adapter: the provider simulator in process, in virtual time, with credentials for all of them."""
+"""The built-in adapters for the contract suite, each with the provider simulator as its service."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from random import Random
 from typing import Any
 
 import httpx
 
-from firestore_emulator import virtual_time
-from firestore_emulator.outgoing import HttpCall
+from firestore_outbox.adapter_testing import AdapterUnderTest, Behaviour, Service, ServiceCall, Webhook
+from firestore_outbox.clock import Clock
+from firestore_outbox.local.simulators.app import FORMS
 from firestore_outbox.local.simulators.faults import parse_faults
+from firestore_outbox.local.simulators.own import OWN
 from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET, ProviderSimulator
-from firestore_outbox.messages.model import OutboxMessage
-from firestore_outbox.providers.credentials import WEBHOOK_SECRET, FixedCredentials
-from firestore_outbox.providers.outcome import Outcome
-from firestore_outbox.providers.registry import Providers, ProviderSettings, Received, Refused, TryLater, providers
-from tests.providers.support import LIMIT, NO_JITTER, WEBHOOK, Inbox, message, text
+from firestore_outbox.providers.credentials import WEBHOOK_SECRET
+from firestore_outbox.providers.entry_points import ProviderTools
+from firestore_outbox.providers.protocol import Provider
+from firestore_outbox.providers.registry import ProviderSettings, built_in
+from tests.providers.support import WEBHOOK, Inbox
 
 ADAPTERS = ("interakt", "signed_webhook", "simulated", "waha", "whatsapp_cloud")
 BASE = "http://provider.test"
-TO = "+919999999999"
-WORDS = "Dear Anna, your code is 771-204."
+SETTINGS = ProviderSettings(
+    simulated_url=BASE,
+    interakt_url=f"{BASE}/interakt/{{accountId}}",
+    whatsapp_cloud_url=f"{BASE}/whatsapp_cloud/v23.0",
+)
 SECRETS = {
     "token": "t0ken-0123456789abcdefghij",
     "apiKey": "k3y-0123456789abcdefghij",
@@ -35,83 +39,68 @@ SECRETS = {
     "verifyToken": "ch0sen-word-0123456789",
     WEBHOOK_SECRET: DEFAULT_SECRET,
 }
-HIDDEN = (SECRETS["token"], SECRETS["apiKey"], SECRETS["verifyToken"], DEFAULT_SECRET)
+NAMES_NO_TIME = {"whatsapp_cloud"}
+"""Meta's throttles have a code and no time to wait."""
+FAULTS: Mapping[Behaviour, Mapping[str, Any]] = {
+    Behaviour.ACCEPTS: {},
+    Behaviour.THROTTLES: {"throttleRate": 1, "throttleScope": "account", "retryAfterSeconds": 7},
+    Behaviour.REFUSES: {"errorRate": 1, "errorCode": "recipient_invalid"},
+    Behaviour.LOSES_ANSWERS: {"lostResponseRate": 1},
+    Behaviour.NEVER_ANSWERS: {"hangRate": 1},
+}
 
 
-class Network(httpx.AsyncBaseTransport):
-    """The simulator's, which can be cut before a connection is made."""
+def adapter_named(name: str) -> AdapterUnderTest:
+    def provider(tools: ProviderTools) -> Provider:
+        return next(one for one in built_in(SETTINGS, tools) if one.name == name)
 
-    def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
-        self._inner = inner
-        self.is_cut = False
-        self.calls = 0
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        if self.is_cut:
-            raise httpx.ConnectError("refused", request=request)
-        self.calls += 1
-        return await self._inner.handle_async_request(request)
+    return AdapterUnderTest(
+        provider=provider, secrets=SECRETS, service=lambda clock: Simulated(name, clock), to="+919999999999"
+    )
 
 
-class World:
-    def __init__(self, name: str, secrets: dict[str, str]) -> None:
-        self.name = name
-        self.clock = virtual_time.VirtualClock()
-        self.inbox = Inbox()
-        self.simulator = ProviderSimulator(webhook=WEBHOOK, clock=self.clock, random=Random(1), send=self.inbox)
-        self.network = Network(self.simulator.transport)
-        self.providers: Providers = providers(
-            ProviderSettings(
-                simulated_url=BASE,
-                interakt_url=f"{BASE}/interakt/{{accountId}}",
-                whatsapp_cloud_url=f"{BASE}/whatsapp_cloud/v23.0",
-                part_jitter=NO_JITTER,
-            ),
-            credentials=FixedCredentials({"*": secrets}),
-            transport=self.network,
-            random=Random(1),
-        )
-        self.control = httpx.AsyncClient(transport=self.simulator.transport, base_url=BASE)
+class Simulated(Service):
+    """The provider simulator, in process."""
 
-    def order(self, **faults: Any) -> None:
-        self.simulator.core.faults = parse_faults(faults)
-
-    async def revoke(self) -> None:
-        await self.control.put("/_sim/accounts/acme", json={"credentials": "revoked"})
-
-    async def send(self, *, parts: int = 1, limit: timedelta = LIMIT) -> Outcome:
-        several: tuple[Any, ...] = (text(WORDS),) * parts
-        it: OutboxMessage = message(to=TO, parts=several)
-        return await self.providers.send(self.name, it, limit=limit)
+    def __init__(self, name: str, clock: Clock) -> None:
+        self._name = name
+        self._clock = clock
+        self._inbox = Inbox()
+        self._simulator = ProviderSimulator(webhook=WEBHOOK, clock=clock, random=Random(1), send=self._inbox)
+        self.throttled_for = None if name in NAMES_NO_TIME else timedelta(seconds=7)
 
     @property
-    def accepted(self) -> list[bool]:
-        return [call.accepted for call in self.simulator.core.record.calls()]
+    def transport(self) -> httpx.AsyncBaseTransport:
+        return self._simulator.transport
 
-    async def webhooks(self) -> list[HttpCall]:
-        await self.simulator.webhooks.drained()
-        return self.inbox.heard
+    @property
+    def calls(self) -> Sequence[ServiceCall]:
+        return [
+            ServiceCall(accepted=call.accepted, provider_message_id=call.provider_message_id)
+            for call in self._simulator.core.record.calls()
+        ]
 
-    async def receive(self, headers: dict[str, str], body: bytes) -> Received | Refused | TryLater:
-        return await self.providers.receive(self.name, "acme", headers, body, now=self.clock())
+    @property
+    def parts(self) -> list[int]:
+        """Which part each call sent."""
+        return [call.part for call in self._simulator.core.record.calls()]
+
+    async def behave(self, how: Behaviour) -> None:
+        if how is Behaviour.REVOKED:
+            async with httpx.AsyncClient(transport=self.transport, base_url=BASE) as control:
+                await control.put("/_sim/accounts/acme", json={"credentials": "revoked"})
+        else:
+            self.order(**FAULTS[how])
+
+    def order(self, **faults: Any) -> None:
+        self._simulator.core.faults = parse_faults(faults)
+
+    async def webhooks(self) -> Sequence[Webhook]:
+        await self._simulator.webhooks.drained()
+        return [Webhook(headers=dict(call.headers), body=call.body) for call in self._inbox.heard]
+
+    def sign(self, body: bytes) -> Mapping[str, str]:
+        return FORMS.get(self._name, OWN).headers(DEFAULT_SECRET, body, self._clock())
 
     async def close(self) -> None:
-        await self.control.aclose()
-        await self.providers.close()
-        await self.simulator.stop()
-
-
-def simulate(name: str, story: Callable[[World], Awaitable[None]], **changes: str | None) -> None:
-    """`changes` replace secrets; None takes one away."""
-
-    async def main() -> None:
-        secrets = {key: value for key, value in {**SECRETS, **changes}.items() if value is not None}
-        world = World(name, secrets)
-        try:
-            await story(world)
-            await asyncio.sleep(0)
-        finally:
-            await world.close()
-
-    # From today on: an adapter signs with the time of this machine.
-    virtual_time.run(main(), seed=1, start=datetime.now(UTC))
+        await self._simulator.stop()

@@ -5,6 +5,7 @@
     from firestore_outbox import Provider, Sent, Throttled, Retryable, Rejected     # an adapter for your provider
     from firestore_outbox import Settings, create_app                               # the worker inside your own process
 
+`firestore_outbox.adapter_testing` is public too: the contract suite for adapters, which needs pytest.
 Names are loaded when they are first used: a backend that only sends messages does not import the worker.
 """
 

@@ -258,13 +258,19 @@ def providers(
     """`transport` is the network, `random` and `sleep` the pauses between parts; all for simulations."""
     http = Http(transport)
     parts = PartSender(jitter=settings.part_jitter, random=random or Random(), sleep=sleep, media=media or NoMedia())
-    built_in: list[Provider] = [
+    tools = ProviderTools(http=http, parts=parts, clock=clock)
+    own = built_in(settings, tools)
+    third_party = installed(tools, built_in={adapter.name for adapter in own})
+    return Providers([*own, *third_party], credentials, http)
+
+
+def built_in(settings: ProviderSettings, tools: ProviderTools) -> list[Provider]:
+    """The adapters of this package."""
+    http, parts = tools.http, tools.parts
+    return [
         *(Simulated(name, settings.simulated_url, http, parts) for name in CAPABILITIES),
         Interakt(settings.interakt_url, http, parts),
-        SignedWebhook(http, parts, clock),
+        SignedWebhook(http, parts, tools.clock),
         Waha(http, parts),
-        WhatsAppCloud(settings.whatsapp_cloud_url, http, parts, clock=clock),
+        WhatsAppCloud(settings.whatsapp_cloud_url, http, parts, clock=tools.clock),
     ]
-    tools = ProviderTools(http=http, parts=parts, clock=clock)
-    third_party = installed(tools, built_in={adapter.name for adapter in built_in})
-    return Providers([*built_in, *third_party], credentials, http)

@@ -1,0 +1,1 @@
+pytest_plugins = ["firestore_outbox.adapter_testing"]
