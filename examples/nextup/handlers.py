@@ -27,7 +27,7 @@ CALL_SECONDS = 60.0
 """Limit of one call to Notion."""
 
 
-@keyed("nextup", quiet=QUIET_SECONDS, at_most=AT_MOST_SECONDS)
+@keyed("nextup", quiet=QUIET_SECONDS, at_most=AT_MOST_SECONDS, adaptive=True)
 async def rank(context: Context) -> None:
     """One run for a person whose tasks changed. `context.key` is the assignee (events.json says where it is)."""
     is_dry = os.environ.get("NEXTUP_DRY_RUN", "") not in ("", "0")

@@ -100,7 +100,7 @@ def test_an_installed_package_adds_a_provider(tmp_path: Path, monkeypatch: pytes
         ([point("waha", "pigeon")], "has the name of another provider"),
         ([point("pigeon", "pigeon"), point("pigeon", "pigeon")], "has the name of another provider"),
         ([point("dove", "pigeon")], "returned a provider named 'pigeon'; the two names must agree"),
-        ([point("pigeon", "nothing")], "returned a str; it must return a firestore_outbox.Provider"),
+        ([point("pigeon", "nothing")], "returned a str; it must return a firestore_outbox.Provider with its Profile"),
         ([point("pigeon", "broken")], "failed: RuntimeError: no feathers"),
         ([point("pigeon", "missing")], "failed: AttributeError"),
     ],

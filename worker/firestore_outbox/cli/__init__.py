@@ -31,7 +31,7 @@ def app(words: Sequence[str]) -> typer.Typer:
     commands.callback()(options)
     local.register(commands)
     if not words or words[0] not in RUNS_HERE:
-        from firestore_outbox.cli import accounts, jobs, media, messages, migrate, operate, reminders, runs
+        from firestore_outbox.cli import accounts, jobs, media, messages, migrate, operate, providers, reminders, runs
 
         messages.register(commands)
         operate.register(commands)
@@ -39,6 +39,7 @@ def app(words: Sequence[str]) -> typer.Typer:
         jobs.register(commands)
         media.register(commands)
         migrate.register(commands)
+        providers.register(commands)
         reminders.register(commands)
         runs.register(commands)
     return commands

@@ -21,7 +21,7 @@ from firestore_outbox.clock import Clock
 from firestore_outbox.errors import OutboxError
 from firestore_outbox.providers.http import Http
 from firestore_outbox.providers.parts import PartSender
-from firestore_outbox.providers.protocol import Provider
+from firestore_outbox.providers.protocol import Profile, Provider
 
 GROUP = "firestore_outbox.providers"
 
@@ -42,9 +42,25 @@ class BadAdapter(OutboxError):
     """An installed adapter cannot be used. The message names its package and the fault."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """An entry point, and what came of it."""
+
+    name: str
+    package: str | None
+    """The distribution and its version. None: the entry point belongs to no installed distribution."""
+    adapter: Provider | BadAdapter
+    """BadAdapter: it cannot be used. A worker does not start with it."""
+
+
 def installed(tools: ProviderTools, built_in: Collection[str]) -> Iterator[Provider]:
-    """The adapters of installed packages, in the order of their names."""
+    """The adapters of installed packages, in the order of their names. Raises BadAdapter."""
     yield from adapters(_installed_points(), tools, built_in)
+
+
+def inspected(tools: ProviderTools, built_in: Collection[str]) -> Iterator[Installed]:
+    """The same with those that cannot be used, for a person who looks for the fault."""
+    yield from _each(_installed_points(), tools, built_in)
 
 
 @cache
@@ -54,23 +70,34 @@ def _installed_points() -> tuple[EntryPoint, ...]:
 
 
 def adapters(points: Iterable[EntryPoint], tools: ProviderTools, built_in: Collection[str]) -> Iterator[Provider]:
-    seen: set[str] = set()
+    for one in _each(points, tools, built_in):
+        if isinstance(one.adapter, BadAdapter):
+            raise one.adapter
+        yield one.adapter
+
+
+def _each(points: Iterable[EntryPoint], tools: ProviderTools, built_in: Collection[str]) -> Iterator[Installed]:
+    taken = set(built_in)
     for point in sorted(points, key=lambda point: point.name):
-        where = f"the entry point {point.name!r} ({point.value})"
-        if point.name in built_in or point.name in seen:
-            raise BadAdapter(f"{where} has the name of another provider; give it a name of its own")
-        seen.add(point.name)
-        yield _built(point, where, tools)
+        package = None if point.dist is None else f"{point.dist.name} {point.dist.version}"
+        yield Installed(name=point.name, package=package, adapter=_built(point, tools, taken))
+        taken.add(point.name)
 
 
-def _built(point: EntryPoint, where: str, tools: ProviderTools) -> Provider:
+def _built(point: EntryPoint, tools: ProviderTools, taken: Collection[str]) -> Provider | BadAdapter:
+    where = f"the entry point {point.name!r} ({point.value})"
+    if point.name in taken:
+        return BadAdapter(f"{where} has the name of another provider; give it a name of its own")
     try:
         factory: Callable[[ProviderTools], object] = point.load()
         provider = factory(tools)
-    except Exception as error:
-        raise BadAdapter(f"{where} failed: {type(error).__name__}: {error}") from error
-    if not isinstance(provider, Provider):
-        raise BadAdapter(f"{where} returned a {type(provider).__name__}; it must return a firestore_outbox.Provider")
-    if provider.name != point.name:
-        raise BadAdapter(f"{where} returned a provider named {provider.name!r}; the two names must agree")
+        if not isinstance(provider, Provider) or not isinstance(provider.profile, Profile):
+            kind = type(provider).__name__
+            return BadAdapter(f"{where} returned a {kind}; it must return a firestore_outbox.Provider with its Profile")
+        if provider.name != point.name:
+            return BadAdapter(f"{where} returned a provider named {provider.name!r}; the two names must agree")
+    except Exception as error:  # noqa: BLE001 - the border: code of another package
+        fault = BadAdapter(f"{where} failed: {type(error).__name__}: {error}")
+        fault.__cause__ = error
+        return fault
     return provider
