@@ -145,8 +145,11 @@ bench-rules: $(READY) ## the client's batch under firestore.rules, our emulator 
 	$(BIN)/python -m bench.rules
 	$(BIN)/python -m bench.readme
 
+bench-limits: $(READY) ## a shared limit: instances together, alone, and real processes; results in bench/results (minutes)
+	$(BIN)/python -m bench.limits
+
 bench-footprint: $(READY) ## what an installation of the emulator brings, and the processor time of a start; results in bench/results
 	$(BIN)/python -m bench.footprint
 	$(BIN)/python -m bench.readme
 
-.PHONY: differential-rules fuzz-rules bench-rules bench-footprint
+.PHONY: differential-rules fuzz-rules bench-rules bench-limits bench-footprint
