@@ -36,6 +36,7 @@ ROWS: Mapping[str, Tier] = {
     "cli/test_commands.py::test_demo_ends_by_itself_with_nothing_lost_and_nothing_twice": Tier.SLOW,
     "cli/test_dev.py": Tier.SLOW,
     "cli/test_reminders.py": Tier.SLOW,
+    "cli/test_terminal.py::test_ctrl_c_ends_the_demo_quietly": Tier.SLOW,
     "client": Tier.FAST,
     "client/test_package.py": Tier.SLOW,
     "client[official]": Tier.SLOW,

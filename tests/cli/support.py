@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shlex
 import signal
 import subprocess
 import sys
@@ -101,8 +102,9 @@ class Stack:
 
     @property
     def environment(self) -> dict[str, str | None]:
-        """What it tells somebody at another terminal to set."""
-        return {name: value for name, _, value in (word.partition("=") for word in self.exports.split()[1:4])}
+        """What the stack prints for another terminal."""
+        words = shlex.split(self.exports, comments=True)[1:]
+        return {name: value for name, _, value in (word.partition("=") for word in words)}
 
     def __call__(self, *arguments: str) -> Said:
         return outbox(*arguments, env=self.environment)
@@ -114,11 +116,20 @@ class Stack:
         self.write(f"accounts/{account_id}", fields)
         return account_id
 
-    def write(self, path: str, fields: dict[str, Any]) -> None:
+    def write(self, path: str, fields: dict[str, Any], project: str = "demo-outbox") -> None:
+        with self._client(project) as client:
+            client.document(path).set(fields)
+
+    def read(self, path: str) -> dict[str, Any]:
+        with self._client("demo-outbox") as client:
+            return dict(client.document(path).get().to_dict() or {})
+
+    @contextmanager
+    def _client(self, project: str) -> Iterator[firestore.Client]:
         with pytest.MonkeyPatch.context() as patch:  # read once, when a client is made
             patch.setenv("FIRESTORE_EMULATOR_HOST", self._address("firestore"))
-            client = firestore.Client(project="demo-outbox", credentials=AnonymousCredentials())
-        client.document(path).set(fields)
+            client = firestore.Client(project=project, credentials=AnonymousCredentials())
+        yield client
         client.close()
 
     def send(self, account_id: str, *options: str, to: str = "+491701") -> str:

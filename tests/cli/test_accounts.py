@@ -8,6 +8,7 @@ import secrets
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from google.cloud import firestore
 from typer.testing import CliRunner
 
 from firestore_outbox.cli import app
-from tests.cli.support import Said, Stack, until
+from tests.cli.support import Said, Stack, outbox, until
 from tests.patience import PATIENCE_SECONDS
 from tests.providers.secret_manager import PROJECT, SecretManager, secret_manager
 
@@ -100,6 +101,31 @@ def google() -> Iterator[SecretManager]:
         loop.call_soon_threadsafe(stop.set)
         thread.join(30)
         loop.close()
+
+
+@contextmanager
+def receiver() -> Iterator[tuple[str, list[str]]]:
+    """An address, and the bodies that were posted to it."""
+    bodies: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            bodies.append(self.rfile.read(int(self.headers["content-length"])).decode())
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/send", bodies
+        finally:
+            server.shutdown()
+            thread.join(PATIENCE_SECONDS)
 
 
 # --- add
@@ -276,7 +302,48 @@ def test_a_check_says_whether_it_works_and_what_is_missing(accounts: Accounts, f
     said = accounts("check", bare)
     assert (said.code, said.out) == (1, "")
     assert f"the credentials of {bare} lack token, webhookSecret" in said.err
-    assert "there is no account nobody; add it with: outbox accounts add nobody" in accounts("check", "nobody").err
+    assert "there is no account nobody: `outbox accounts list` shows them" in accounts("check", "nobody").err
+
+
+def test_in_a_terminal_with_the_stacks_exports_accounts_have_the_stacks_credentials(stack: Stack) -> None:
+    account_id = stack.account(provider="whatsapp_cloud")
+    (row,) = [row for row in stack("accounts", "list", "--json").json if row["accountId"] == account_id]
+    assert row["credentials"] == "there"
+    said = stack("accounts", "check", account_id)
+    assert said.code == 0, said
+    assert "sends as " in said.out, "the simulator answered, not the provider itself"
+
+
+def test_in_a_terminal_without_the_exports_a_missing_credential_names_the_fix(stack: Stack) -> None:
+    account_id = stack.account()
+    bare = {name: value for name, value in stack.environment.items() if name != "OUTBOX_CREDENTIALS_FILE"}
+    said = outbox("accounts", "check", account_id, env=bare)
+    assert said.code == 1
+    assert "run the export line that `outbox dev` prints, which sets OUTBOX_CREDENTIALS_FILE" in said.err
+
+
+def test_without_secrets_of_its_own_an_account_uses_the_stacks(stack: Stack) -> None:
+    account_id = new_id()
+    said = stack("accounts", "add", account_id, "--provider", "simulated", "--no-secrets", "--json")
+    assert said.code == 0, said
+    assert said.json["credentials"] == "those of all accounts"
+    stack.becomes(stack.send(account_id), "sent")
+    bare = {name: value for name, value in stack.environment.items() if name != "OUTBOX_CREDENTIALS_FILE"}
+    said = outbox("accounts", "add", new_id(), "--provider", "simulated", "--no-secrets", env=bare)
+    assert (said.code, said.out) == (1, "")
+    assert "the credentials of all accounts (the entry *) lack token, webhookSecret; run the export line" in said.err
+
+
+def test_an_accounts_own_receiver_is_called_and_not_the_simulator(stack: Stack, tmp_path: Path) -> None:
+    account_id, secrets_file = new_id(), tmp_path / "secrets.json"
+    with receiver() as (url, requests):
+        secrets_file.write_text(json.dumps({"url": url, "signingSecret": HIDDEN[1], "webhookSecret": HIDDEN[1]}))
+        words = ("--provider", "signed_webhook", "--secrets", str(secrets_file), "--no-check")
+        said = stack("accounts", "add", account_id, *words, "--json")
+        assert said.code == 0, said
+        request_id = stack.send(account_id)
+        until(lambda: [one for one in requests if request_id in one], bool, "the call of the receiver")
+    assert stack.calls(account_id) == []
 
 
 def test_a_broken_file_of_credentials_is_said_in_words(accounts: Accounts, file: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -77,6 +79,26 @@ def test_send_refuses_what_the_worker_would_refuse(stack: Stack, options: list[s
     assert reason in said.err
 
 
+def test_a_message_is_sent_at_a_time_of_the_accounts_zone(stack: Stack) -> None:
+    account_id = stack.account(timezone="Asia/Tokyo")
+    tomorrow = datetime.now(ZoneInfo("Asia/Tokyo")).replace(tzinfo=None, second=0, microsecond=0) + timedelta(days=1)
+    request_id = stack.send(account_id, "--at", tomorrow.isoformat())
+    at = datetime.fromisoformat(stack.status(request_id)["nextAttemptAt"])
+    assert at.astimezone(ZoneInfo("Asia/Tokyo")).replace(tzinfo=None) == tomorrow
+    said = stack("send", "--account", account_id, "--to", "+1", "--text", "x", "--at", "2020-01-31T09:00")
+    assert (said.code, said.out) == (2, "")
+    assert "2020-01-31 09:00:00 Asia/Tokyo has passed" in said.err
+
+
+def test_a_template_is_sent_with_its_values(stack: Stack) -> None:
+    account_id = stack.account(status="paused")
+    template = ("--template", "welcome", "--language", "de", "--param", "Ann", "--param", "7")
+    said = stack("send", "--account", account_id, "--to", "+491701", *template, "--json")
+    assert said.code == 0, said
+    (part,) = stack.read(f"outbox/{said.json['requestId']}")["parts"]
+    assert part == {"type": "template", "name": "welcome", "language": "de", "params": ["Ann", "7"]}
+
+
 # --- status
 
 
@@ -125,7 +147,7 @@ def test_a_message_that_does_not_exist_is_status_1(stack: Stack, command: str) -
     for options in ((), ("--json",)):
         said = stack(command, "no-such-message", *options)
         assert (said.code, said.out) == (1, "")
-        assert said.err == "outbox: there is no message no-such-message\n"
+        assert said.err.startswith("outbox: there is no message no-such-message; `outbox list")
 
 
 # --- why
@@ -205,7 +227,7 @@ def test_redrive_puts_all_failed_messages_of_an_account_back(stack: Stack) -> No
     account_id, other = stack.account(), stack.account()
     ours = failed(stack, account_id, "+1", "+2")
     (theirs,) = failed(stack, other, "+1")
-    said = stack("redrive", "--account", account_id, "--json")
+    said = stack("redrive", "--account", account_id, "--yes", "--json")
     assert (said.code, sorted(said.json["redriven"])) == (0, sorted(ours))
     for request_id in ours:
         stack.becomes(request_id, "sent")
@@ -219,8 +241,9 @@ def test_redrive_of_nothing_is_status_1_in_words_and_in_json(stack: Stack) -> No
         said = stack("redrive", named)
         assert (said.code, said.out) == (1, "")
         assert said.err.startswith(f"outbox: nothing to redrive: {named}: {reason}")
-    said = stack("redrive", "--account", "no-such-account", "--json")
+    said = stack("redrive", "--account", stack.account(), "--json")
     assert (said.code, said.json) == (1, {"redriven": [], "left": []})
+    assert "has failed" in said.err
 
 
 # --- list and settle
@@ -239,19 +262,53 @@ def test_an_uncertain_message_is_found_settled_by_a_person_and_found_no_more(sta
     assert (said.code, said.out) == (0, f"{request_id}  sent\n")
     fields = stack.status(request_id)
     assert (fields["status"], fields["message"]) == ("sent", "sent")
-    assert stack(*listing).out == f"no message of {account_id} is uncertain\n"
+    nothing = f"no message of {account_id} is uncertain; --status looks for queued, sending, sent,"
+    assert stack(*listing).out.startswith(nothing)
     said = stack("settle", request_id, "--as", "failed", "--json")
     assert (said.code, said.out) == (1, "")
     assert "is not uncertain: it is sent" in said.err
 
 
-def test_a_long_list_is_told_in_pages(stack: Stack) -> None:
+def test_a_list_has_the_newest_first_and_goes_on_behind_a_message(stack: Stack) -> None:
     account_id = stack.account()
-    ours = sorted(stack.send(account_id, HOUR) for _ in range(3))
+    newest_first = [stack.send(account_id, HOUR) for _ in range(3)][::-1]
     queued = ("list", "--status", "queued", "--account", account_id)
     first = stack(*queued, "--limit", "2")
-    assert first.out.splitlines()[-1] == f"there may be more: --after {ours[1]}"
-    assert [row["requestId"] for row in stack(*queued, "--after", ours[1], "--json").json] == ours[2:]
+    assert first.out.splitlines()[-1] == f"there may be more: --after {newest_first[1]}"
+    assert [row["requestId"] for row in stack(*queued, "--json").json] == newest_first
+    behind = stack(*queued, "--after", newest_first[1], "--json").json
+    assert [row["requestId"] for row in behind] == newest_first[2:]
+    assert "there is no message nowhere" in stack(*queued, "--after", "nowhere").err
+
+
+def test_a_list_over_all_accounts_has_the_newest_first(stack: Stack) -> None:
+    accounts = [stack.account(status="paused") for _ in range(2)]
+    ours = [stack.send(account_id) for account_id in accounts * 2][::-1]
+    listed = [row["requestId"] for row in stack("list", "--status", "queued", "--limit", "4", "--json").json]
+    assert listed == ours
+    behind = stack("list", "--status", "queued", "--limit", "2", "--after", ours[1], "--json").json
+    assert [row["requestId"] for row in behind] == ours[2:]
+
+
+def test_a_malformed_document_without_a_time_is_listed_last(stack: Stack) -> None:
+    account_id = stack.account()
+    (failed_one,) = failed(stack, account_id, "+1")
+    bare = f"bare-{account_id}"
+    stack.write(f"outbox/{bare}", {"requestId": bare, "accountId": account_id, "status": "failed"})
+    rows = stack("list", "--status", "failed", "--account", account_id, "--json").json
+    assert [(row["requestId"], row["code"]) for row in rows] == [
+        (failed_one, "recipient_invalid"),
+        (bare, "invalid_message"),
+    ]
+
+
+def test_every_time_of_an_output_names_its_zone(stack: Stack) -> None:
+    account_id = stack.account(timezone="Asia/Tokyo")
+    request_id = stack.send(account_id, HOUR)
+    lines = [*stack("status", request_id).out.splitlines(), *stack("lanes").out.splitlines()]
+    lines += stack("list", "--status", "queued", "--account", account_id).out.splitlines()
+    times = [found for line in lines for found in re.findall(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d( \S+)?", line)]
+    assert set(times) == {" UTC"}
 
 
 # --- pause, resume, lanes, audit
@@ -273,12 +330,25 @@ def test_a_paused_account_sends_nothing_until_it_is_resumed(stack: Stack) -> Non
     stack.becomes(request_id, "sent")
 
 
+def test_a_pause_ends_by_itself_at_the_time_it_was_given(stack: Stack) -> None:
+    account_id = stack.account()
+    said = stack("pause", account_id, "--until", "2040-01-31T09:00")
+    assert (said.code, said.out) == (0, f"{account_id}  paused  until 2040-01-31 09:00:00 UTC\n")
+    request_id = stack.send(account_id)
+    assert "paused until 2040-01-31 09:00:00 UTC" in stack("why", request_id).out
+    (row,) = [row for row in stack("accounts", "list", "--json").json if row["accountId"] == account_id]
+    assert row["status"] == "paused until 2040-01-31 09:00:00 UTC"
+    soon = datetime.now(UTC) + timedelta(seconds=2)
+    assert stack("pause", account_id, "--until", soon.isoformat(), "--json").json["status"] == "paused"
+    stack.becomes(request_id, "sent")
+
+
 @pytest.mark.parametrize("command", ["pause", "resume"])
 def test_an_account_that_does_not_exist_is_status_1(stack: Stack, command: str) -> None:
     for options in ((), ("--json",)):
         said = stack(command, "no-such-account", *options)
         assert (said.code, said.out) == (1, "")
-        assert said.err == "outbox: there is no account no-such-account\n"
+        assert said.err.startswith("outbox: there is no account no-such-account: `outbox accounts list` shows them")
 
 
 def test_lanes_shows_each_lane_on_one_line_also_in_a_pipe(stack: Stack) -> None:

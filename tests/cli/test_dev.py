@@ -118,3 +118,24 @@ def test_a_part_that_dies_is_named_and_started_again(tmp_path: Path) -> None:
     finally:
         running.send_signal(signal.SIGINT)
         assert running.wait(PATIENCE_SECONDS) == 0
+
+
+def test_another_project_is_served_and_a_client_of_a_third_one_is_reported(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    with told.open("w") as errors:
+        command = [str(COMMAND), "dev", "--project", "chat-project", *FREE_PORTS]
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+    try:
+        assert running.stdout is not None
+        stack = Stack(running, running.stdout.readline(), running.stdout.readline())
+        assert stack.environment["OUTBOX_PROJECT"] == "chat-project"
+        assert stack("accounts", "add", "kiosk", "--provider", "simulated", "--no-secrets").code == 0
+        stack.becomes(stack.send("kiosk"), "sent")
+        stack.write("outbox/request-1", {"status": "queued"}, project="wrong-project")
+        until(told.read_text, lambda text: "wrong-project" in text, "the report")
+        line = next(line for line in told.read_text().splitlines() if "wrong-project" in line)
+        assert "a client writes to project wrong-project, and this stack serves project chat-project" in line
+        assert "Use the project id chat-project in that client, or start `outbox dev --project wrong-project`" in line
+    finally:
+        running.send_signal(signal.SIGINT)
+        assert running.wait(PATIENCE_SECONDS) == 0

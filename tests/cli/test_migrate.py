@@ -12,7 +12,9 @@ SECRETS = {"phoneNumberId": "1055", "token": "t", "session": "till-1", "apiKey":
 
 def migrate(stack: Stack, *words: str, secrets: dict[str, str] | None = None) -> Said:
     credentials = json.dumps({"*": SECRETS if secrets is None else secrets})
-    return outbox("migrate", *words, env={**stack.environment, "OUTBOX_CREDENTIALS": credentials})
+    return outbox(
+        "migrate", *words, env={**stack.environment, "OUTBOX_CREDENTIALS": credentials, "OUTBOX_CREDENTIALS_FILE": None}
+    )
 
 
 def changes(said: Said) -> dict[str, dict[str, Any]]:

@@ -20,6 +20,7 @@ from firestore_outbox.handlers.events import EventStore
 from firestore_outbox.lane.ref import LaneRef
 from firestore_outbox.messages.model import MessageStatus, OutboxStatus
 from firestore_outbox.operations.audit.pages import pages
+from firestore_outbox.operations.listing import Behind
 from firestore_outbox.wiring import System
 from tests.indexes.recording import ROOT
 
@@ -48,6 +49,17 @@ async def _first_pages(system: System) -> None:
 async def _of_a_status(system: System) -> None:
     await system.messages.in_status(OutboxStatus.FAILED, limit=10, after="r")
     await system.messages.in_status(OutboxStatus.FAILED, account_id="shop", limit=10, after="r")
+
+
+async def _of_a_run(system: System) -> None:
+    await system.messages.of_run("run", OutboxStatus.QUEUED, 10, "r")
+    await system.messages.of_run("run", None, 10, "r")
+
+
+async def _newest(system: System) -> None:
+    behind = Behind(created_at=NOW, request_id="r")
+    await system.listing.newest(OutboxStatus.FAILED, account_id="shop", limit=10, behind=behind)
+    await system.listing.newest(OutboxStatus.FAILED, account_id=None, limit=10, behind=None)
 
 
 async def _runs(system: System) -> None:
@@ -79,9 +91,9 @@ OURS: dict[str, Callable[[System], Awaitable[Any]]] = {
         NOW, "a"
     ),
     "worker/firestore_outbox/messages/store.py in_status": _of_a_status,
-    "worker/firestore_outbox/messages/store.py of_run": lambda system: system.messages.of_run(
-        "run", OutboxStatus.QUEUED, 10
-    ),
+    "worker/firestore_outbox/messages/store.py of_run": _of_a_run,
+    "worker/firestore_outbox/operations/listing.py _of_all": _newest,
+    "worker/firestore_outbox/operations/listing.py _of_account": _newest,
     "worker/firestore_outbox/messages/store.py is_in_sight": lambda system: system.messages.is_in_sight("run"),
     "worker/firestore_outbox/messages/store.py count_of_run": lambda system: system.messages.count_of_run(
         "run", OutboxStatus.SENT
@@ -89,7 +101,7 @@ OURS: dict[str, Callable[[System], Awaitable[Any]]] = {
     "worker/firestore_outbox/messages/store.py count_shown_of_run": lambda system: system.messages.count_shown_of_run(
         "run", MessageStatus.READ
     ),
-    "worker/firestore_outbox/messages/store.py count_waiting": lambda system: system.messages.count_waiting("shop"),
+    "worker/firestore_outbox/messages/store.py count_in_status": lambda system: system.messages.count_waiting("shop"),
     "worker/firestore_outbox/messages/store.py shown": _receipts,
     "worker/firestore_outbox/messages/store.py shown_all": _many_receipts,
     "worker/firestore_outbox/lane/store.py overdue": lambda system: system.lanes.overdue(NOW, 10),
@@ -118,12 +130,12 @@ def _of_account(client: AsyncClient, collection: str) -> Any:
     return client.collection(collection).where(filter=FieldFilter("accountId", "==", "shop"))
 
 
-def _newest(found: Any, field: str) -> Any:
+def _newest_by(found: Any, field: str) -> Any:
     return found.order_by(field, direction=Query.DESCENDING).limit(50)
 
 
 def _messages(client: AsyncClient) -> Any:
-    return _newest(client.collection("threads/shop__+49/messages"), "createdAt")
+    return _newest_by(client.collection("threads/shop__+49/messages"), "createdAt")
 
 
 def _waiting(client: AsyncClient) -> Any:
@@ -132,8 +144,8 @@ def _waiting(client: AsyncClient) -> Any:
 
 
 CLIENTS: dict[str, Callable[[AsyncClient], Any]] = {
-    "client watchThread": lambda client: _newest(client.collection("threads/shop__+49/messages"), "createdAt"),
-    "client watchThreads": lambda client: _newest(_of_account(client, "threads"), "lastMessageAt"),
+    "client watchThread": lambda client: _newest_by(client.collection("threads/shop__+49/messages"), "createdAt"),
+    "client watchThreads": lambda client: _newest_by(_of_account(client, "threads"), "lastMessageAt"),
     "client watchWaiting": _waiting,
     "client watch_thread": _messages,
 }

@@ -329,15 +329,15 @@ def test_the_forecast_says_that_the_account_is_paused() -> None:
 def test_a_run_at_a_reduced_rate_is_forecast_at_that_rate() -> None:
     async def body(calm: Calm) -> None:
         system = calm.world.client.system
-        await calm.account(status="paused", pace={"perMinute": 40})
+        resumes = calm.world.clock() + timedelta(hours=1)
+        await calm.account(status="paused", pausedUntil=resumes, pace={"perMinute": 40})
         await system.remind(new(targets=400))
         await calm.until(lambda: bool(runs(calm)) and only_run(calm)["status"] == "running")
         stored = await system.runs.run(only_run(calm)["runId"])
         assert stored is not None
-        now = calm.world.clock()
-        assert (await system.summary.forecast(stored.run)).ends_at == now + timedelta(minutes=10)
+        assert (await system.summary.forecast(stored.run)).ends_at == resumes + timedelta(minutes=10)
         await calm.write(update(paths.lane("outbox", "shop"), {"rateFactor": 0.5}, version=None))
-        assert (await system.summary.forecast(stored.run)).ends_at == now + timedelta(minutes=20)
+        assert (await system.summary.forecast(stored.run)).ends_at == resumes + timedelta(minutes=20)
 
     simulate(body, sweeps=False)
 

@@ -48,7 +48,8 @@ from firestore_outbox.media.uploads import Uploads
 from firestore_outbox.messages.cancel import CancelMessage
 from firestore_outbox.messages.enqueue import Enqueue
 from firestore_outbox.messages.store import MessageStore
-from firestore_outbox.operations.explain import Explain
+from firestore_outbox.operations.explain import Explain, ExplainRun
+from firestore_outbox.operations.listing import Listing
 from firestore_outbox.operations.pause import Pause, Resume
 from firestore_outbox.operations.redrive import Redrive
 from firestore_outbox.operations.settle import Settle
@@ -107,6 +108,8 @@ class System:
     redrive: Redrive
     settle: Settle
     explain: Explain
+    explain_run: ExplainRun
+    listing: Listing
     pause: Pause
     resume: Resume
     runs: RunStore
@@ -260,6 +263,8 @@ def assemble(
         redrive=Redrive(messages, waker, clock),
         settle=Settle(messages, release_thread, clock),
         explain=Explain(messages, lanes, accounts, sessions, providers, clock),
+        explain_run=ExplainRun(runs, summary, accounts, lanes, clock),
+        listing=Listing(gateway, messages),
         pause=Pause(accounts),
         resume=Resume(accounts, lanes, waker, clock),
         runs=runs,

@@ -9,8 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from firestore_emulator.documents import keys
+from firestore_emulator.documents.protos import Document
 from firestore_emulator.rpc.errors import already_exists, failed_precondition, invalid_argument, not_found
 from firestore_emulator.storage.engine import Engine
+from firestore_emulator.storage.tables import location_of
 
 DEFAULT = "(default)"
 ID_RULE = "4 to 63 lowercase letters, digits and hyphens, a letter first, no hyphen last, and no UUID"
@@ -58,3 +61,13 @@ class Databases:
             self._engine.clear(f"projects/{project}/databases/{database_id}")
             storage.execute("DELETE FROM databases WHERE project=? AND id=?", (project, database_id))
         del self._created[project, database_id]
+
+    def in_use(self) -> list[str]:
+        """The names of all databases that hold a document, of every project, in order. One read for each."""
+        found, after = [], b""
+        sql = "SELECT data FROM documents WHERE key>=? ORDER BY key LIMIT 1"
+        while (row := self._engine.storage.database.execute(sql, (after,)).fetchone()) is not None:
+            name = location_of(Document.FromString(row[0])).database
+            found.append(name)
+            after = keys.database_key(name) + keys.AFTER
+        return found

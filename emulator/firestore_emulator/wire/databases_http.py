@@ -1,5 +1,6 @@
-"""The databases of a project over HTTP: listed, created and deleted.
+"""Databases over HTTP: listed, created and deleted.
 
+GET    /emulator/v1/databases                                        those that hold documents, of all projects
 GET    /emulator/v1/projects/{project}/databases                     {"databases": [{"name": ...}]}
 POST   /emulator/v1/projects/{project}/databases?databaseId={id}     the new database
 DELETE /emulator/v1/projects/{project}/databases/{id}                with all of its documents
@@ -22,6 +23,9 @@ def databases_routes(engine: Engine, databases: Databases, admin: str) -> list[R
         project = request.path_params["project"]
         return JSONResponse({"databases": [_shown(project, one) for one in databases.of(project)]})
 
+    async def in_use(request: Request) -> Response:
+        return JSONResponse({"databases": [{"name": name} for name in databases.in_use()]})
+
     async def create(request: Request) -> Response:
         project, database_id = request.path_params["project"], request.query_params.get("databaseId", "")
         databases.create(project, database_id)
@@ -34,6 +38,7 @@ def databases_routes(engine: Engine, databases: Databases, admin: str) -> list[R
         return JSONResponse({})
 
     return [
+        Route("/emulator/v1/databases", in_use, methods=["GET"]),
         Route(admin + "/databases", listed, methods=["GET"]),
         Route(admin + "/databases", create, methods=["POST"]),
         Route(admin + "/databases/{database}", delete, methods=["DELETE"]),

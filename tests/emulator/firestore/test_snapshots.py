@@ -26,6 +26,9 @@ class Subject:
         answer = await self._http.request(method, f"/emulator/v1/projects/p{path}", json=body)
         return answer.json() if answer.status_code == 200 else answer.status_code
 
+    async def everywhere(self, path: str) -> Any:
+        return (await self._http.get(f"/emulator/v1{path}")).json()
+
     def events(self) -> int:
         [(count,)] = self.emulator.engine.storage.database.rows("SELECT count(*) FROM events")
         return int(count)
@@ -137,3 +140,15 @@ async def test_seeding_and_restoring_cause_events_unless_asked_not_to(subject: S
     await subject.ask("POST", "/snapshots/one:restore")
     assert subject.events() == 3
     assert await subject.ask("POST", "/snapshots/one:restore?triggers=maybe") == 400
+
+
+async def test_every_database_that_holds_documents_is_listed(subject: Subject) -> None:
+    place = subject.backend.place
+    assert await subject.everywhere("/databases") == {"databases": []}
+    for project, database in (("q", "(default)"), ("p", "other"), ("p", "(default)")):
+        await Backend(place, project, database).seed({"c/a": {"x": 1}, "c/a/d/b": {"x": 1}})
+    await Backend(place, "r").seed({"c/a": {"x": 1}})
+    gone = Backend(place, "r")
+    await gone.commit(delete(gone.name("c/a")))
+    names = [one["name"] for one in (await subject.everywhere("/databases"))["databases"]]
+    assert names == ["projects/p/databases/(default)", "projects/p/databases/other", "projects/q/databases/(default)"]

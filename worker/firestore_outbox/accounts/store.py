@@ -64,9 +64,11 @@ class AccountStore:
         fields = {"status": AccountStatus.PARKED.value, "parkedBecause": error_fields(error)}
         await self._gateway.commit([update(paths.account(account_id), fields, version=snapshot.version)])
 
-    async def pause(self, account_id: str) -> bool:
-        """Until a person resumes it; an end that an earlier pause had would end this one. False: no such account."""
-        return await self._change(account_id, {"status": AccountStatus.PAUSED.value, "pausedUntil": DELETE})
+    async def pause(self, account_id: str, until: datetime | None = None) -> bool:
+        """Pause the account until that time; None means until an operator resumes it. The end of an earlier pause
+        does not count any more. False: there is no such account."""
+        end = DELETE if until is None else until
+        return await self._change(account_id, {"status": AccountStatus.PAUSED.value, "pausedUntil": end})
 
     async def resume(self, account_id: str) -> bool:
         """Whatever it was closed for. False: no such account."""

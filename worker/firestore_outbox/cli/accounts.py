@@ -1,41 +1,45 @@
 """Commands about accounts: add one and try its credentials, list them, try one again.
 
-Secrets are typed without being shown, or come as JSON on standard input; never as words of the command, which anybody
-on the machine can read. Questions go to standard error, so that standard output is the result alone.
+Secrets are typed without being shown, or come as JSON on standard input; never as words of the command, which every
+user of the machine can read. Questions go to standard error, so that standard output is the result alone.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from firestore_outbox.accounts.account import DEFAULT_PER_MINUTE, InvalidAccount, parse_account
+from firestore_outbox.cli.account_answers import Answers, missing_in, secrets_from
+from firestore_outbox.cli.ids import AccountId
 from firestore_outbox.cli.output import Json, console, fail, show_fields, show_json, show_table
-from firestore_outbox.cli.system import with_system
+from firestore_outbox.cli.system import existing_account, with_system
 from firestore_outbox.firestore import paths
-from firestore_outbox.firestore.gateway import Conflict, Snapshot
-from firestore_outbox.firestore.queries import Find
-from firestore_outbox.firestore.writes import DELETE, WriteOp, create, update, upsert
-from firestore_outbox.messages import faults
-from firestore_outbox.messages.ids import is_account_id
-from firestore_outbox.providers.credentials import Credentials, CredentialsUnavailable, credentials_from, is_usable
-from firestore_outbox.providers.protocol import Profile, Secret
-from firestore_outbox.providers.store_secrets import Kept, NotKept, keeper_from
-from firestore_outbox.wiring import System
+from firestore_outbox.providers.credentials import (
+    EVERYBODY,
+    FILE_VARIABLE,
+    SECRETS_VARIABLE,
+    VARIABLE,
+    Credentials,
+    CredentialsUnavailable,
+    credentials_from,
+)
+from firestore_outbox.shown_time import shown_time
+
+if TYPE_CHECKING:
+    from firestore_outbox.firestore.gateway import Snapshot
+    from firestore_outbox.firestore.writes import WriteOp
+    from firestore_outbox.providers.credentials import CredentialResolver
+    from firestore_outbox.providers.protocol import Profile
+    from firestore_outbox.providers.store_secrets import Kept, NotKept
+    from firestore_outbox.wiring import System
 
 CHECK_LIMIT = timedelta(seconds=10)
-STDIN = "-"
-
-
-AccountId = Annotated[str, typer.Argument(metavar="ACCOUNT", help="The accountId.")]
+"""The longest that a provider may take to answer the test of credentials."""
 
 
 def register(app: typer.Typer) -> None:
@@ -54,8 +58,11 @@ class New:
     provider: str
     fields: dict[str, Any]
     number: str | None
-    """By which webhooks find it; None where the provider's events name none."""
-    secrets: dict[str, str]
+    """The number by which webhooks find the account; None if the provider's events name none."""
+    secrets: dict[str, str] | None
+    """The secrets to store; None: the account uses those of all accounts."""
+    credentials: Credentials
+    """What the account will use."""
     owner: str
 
 
@@ -75,14 +82,22 @@ def add(
         str | None,
         typer.Option(metavar="FILE", help="A JSON file of credentials, or - for standard input. Turns questions off."),
     ] = None,
+    no_secrets: Annotated[
+        bool,
+        typer.Option("--no-secrets", help="Store none: use those of all accounts, such as the dev stack's simulator."),
+    ] = False,
     no_check: Annotated[bool, typer.Option("--no-check", help="Do not test the credentials.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Change an account that exists.")] = False,
     as_json: Json = False,
 ) -> None:
     """Add an account: ask for what is missing, test the credentials without sending, and store both."""
-    answers = Answers(asks=secrets is None)
+    if no_secrets and secrets is not None:
+        raise typer.BadParameter("give either --secrets or --no-secrets")
+    answers = Answers(asks=secrets is None and not no_secrets)
 
     async def work(system: System) -> dict[str, Any]:
+        from firestore_outbox.accounts.account import InvalidAccount, parse_account
+
         account_id = answers.account_id(account)
         existing = await system.gateway.get(paths.account(account_id))
         if existing is not None and not replace:
@@ -97,14 +112,16 @@ def add(
         if isinstance(judged, InvalidAccount):
             raise typer.BadParameter(judged.sentence)
         profile = system.providers[name].profile
-        given = answers.secrets(profile) if secrets is None else secrets_from(secrets, profile)
-        number = system.providers[name].number_of(account_id, Credentials(given))
+        given = None if no_secrets else answers.secrets(profile) if secrets is None else secrets_from(secrets, profile)
+        used = await _shared(account_id, profile) if given is None else Credentials(given)
+        number = system.providers[name].number_of(account_id, used)
         new = New(
             account_id=account_id,
             provider=name,
             fields=fields,
             number=number,
             secrets=given,
+            credentials=used,
             owner=answers.owner(owner),
         )
         return await store(system, new, existing, tried=not no_check)
@@ -116,17 +133,40 @@ def add(
         show_fields({name: value for name, value in result.items() if value is not None})
 
 
+async def _shared(account_id: str, profile: Profile) -> Credentials:
+    """The credentials that an account without its own gets. The command fails if they do not suffice."""
+    resolver = credentials_from(os.environ)
+    try:
+        found = await resolver.resolve(account_id)
+    finally:
+        await resolver.close()
+    if missing := missing_in(profile, found):
+        fail(f"the credentials of all accounts (the entry {EVERYBODY}) lack {', '.join(missing)}{no_export()}")
+    return found
+
+
+def no_export() -> str:
+    """What to do if the stack's credentials are not known in this terminal; empty otherwise."""
+    known = (FILE_VARIABLE, VARIABLE, SECRETS_VARIABLE)
+    if not os.environ.get("FIRESTORE_EMULATOR_HOST") or any(os.environ.get(name) for name in known):
+        return ""
+    return f"; run the export line that `outbox dev` prints, which sets {FILE_VARIABLE}"
+
+
 async def store(system: System, new: New, existing: Snapshot | None, *, tried: bool) -> dict[str, Any]:
-    """Tried first, then the credentials, then the account: a worker never meets an account that has none."""
+    """Test the credentials, then store them, then the account: a worker never meets an account without credentials."""
+    from firestore_outbox.providers.store_secrets import Kept, keeper_from
+
     found = "not tried"
     if tried:
-        checked = await system.providers.check(
-            new.provider, new.account_id, Credentials(new.secrets), limit=CHECK_LIMIT
-        )
+        checked = await system.providers.check(new.provider, new.account_id, new.credentials, limit=CHECK_LIMIT)
         if not checked.works:
             fail(f"the credentials do not work, and nothing was stored: {checked.detail}")
         found = checked.detail
-    kept = await keeper_from(os.environ).keep(new.account_id, new.secrets)
+    if new.secrets is None:
+        kept: Kept | NotKept = Kept("those of all accounts")
+    else:
+        kept = await keeper_from(os.environ).keep(new.account_id, new.secrets)
     await _write(system, new, existing)
     return {
         "accountId": new.account_id,
@@ -142,6 +182,9 @@ async def store(system: System, new: New, existing: Snapshot | None, *, tried: b
 
 
 async def _write(system: System, new: New, existing: Snapshot | None) -> None:
+    from firestore_outbox.firestore.gateway import Conflict
+    from firestore_outbox.firestore.writes import DELETE, create, update, upsert
+
     path = paths.account(new.account_id)
     writes: list[WriteOp] = []
     if existing is None:
@@ -164,6 +207,8 @@ async def _others_with_number(system: System, new: New) -> list[str]:
 
 
 def _to_do(new: New, existing: Snapshot | None, kept: Kept | NotKept, others: list[str]) -> str | None:
+    from firestore_outbox.providers.store_secrets import NotKept
+
     steps = [kept.to_do] if isinstance(kept, NotKept) else []
     if others:
         steps.append(
@@ -175,97 +220,6 @@ def _to_do(new: New, existing: Snapshot | None, kept: Kept | NotKept, others: li
     return "; ".join(steps) or None
 
 
-def secrets_from(source: str, profile: Profile) -> dict[str, str]:
-    try:
-        text = sys.stdin.read() if source == STDIN else Path(source).read_text(encoding="utf-8")
-        given: Any = json.loads(text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"the file cannot be read ({type(error).__name__})", param_hint="--secrets") from None
-    except (ValueError, RecursionError):  # the parser's own words would quote it
-        raise typer.BadParameter("the content is not JSON", param_hint="--secrets") from None
-    if not isinstance(given, dict) or not all(is_usable(value) for value in given.values()):
-        raise typer.BadParameter("the content must be a JSON object of printable ASCII strings", param_hint="--secrets")
-    known = {secret.name for secret in profile.secrets}
-    if unknown := sorted(set(given) - known):
-        hint = f"it has {', '.join(unknown)}; this provider knows {', '.join(sorted(known)) or 'none'}"
-        raise typer.BadParameter(hint, param_hint="--secrets")
-    if missing := missing_in(profile, Credentials(given)):
-        raise typer.BadParameter(f"it lacks {', '.join(missing)}", param_hint="--secrets")
-    return {name: value for name, value in given.items() if value}
-
-
-def missing_in(profile: Profile, credentials: Credentials) -> list[str]:
-    return [secret.name for secret in profile.secrets if secret.required and not credentials.get(secret.name)]
-
-
-class Answers:
-    """From the command's options, and for what is missing, from questions to the user."""
-
-    def __init__(self, *, asks: bool) -> None:
-        self._asks = asks
-
-    def account_id(self, given: str | None) -> str:
-        while True:
-            answer = given if given is not None else self._asked("Account id", None, "ACCOUNT")
-            if is_account_id(answer):
-                return answer
-            if given is not None:
-                raise typer.BadParameter(f"accountId {faults.ACCOUNT_ID}", param_hint="ACCOUNT")
-            typer.echo(f"accountId {faults.ACCOUNT_ID}.", err=True)
-
-    def provider(self, given: str | None, names: tuple[str, ...]) -> str:
-        while True:
-            answer = given if given is not None else self._asked(f"Provider ({', '.join(names)})", None, "--provider")
-            if answer in names:
-                return answer
-            sentence = f"it must be one of {', '.join(names)}"
-            if given is not None:
-                raise typer.BadParameter(sentence, param_hint="--provider")
-            typer.echo(f"There is no provider {answer!r}: {sentence}.", err=True)
-
-    def per_minute(self, given: float | None) -> float:
-        if given is not None or not self._asks:
-            return DEFAULT_PER_MINUTE if given is None else given
-        answer: float = typer.prompt(
-            "Messages a minute (0 for no pace)", default=DEFAULT_PER_MINUTE, type=float, err=True
-        )
-        return answer
-
-    def text(self, given: str | None, question: str, *, default: str) -> str:
-        if given is not None or not self._asks:
-            return default if given is None else given
-        return self._asked(question, default, "")
-
-    def owner(self, given: str | None) -> str:
-        answer = self.text(given, "The owner's uid (empty for none)", default="")
-        if len(answer) > 128 or "/" in answer:
-            raise typer.BadParameter("a uid has at most 128 characters, and no '/'", param_hint="--owner")
-        return answer
-
-    def secrets(self, profile: Profile) -> dict[str, str]:
-        answers = {secret.name: self._secret(secret) for secret in profile.secrets}
-        return {name: answer for name, answer in answers.items() if answer}
-
-    def _secret(self, secret: Secret) -> str:
-        while True:
-            answer: str = typer.prompt(
-                f"{secret.name}: {secret.what}",
-                default="" if not secret.required else None,
-                show_default=False,
-                hide_input=secret.hidden,
-                err=True,
-            )
-            if is_usable(answer.strip()):
-                return answer.strip()
-            typer.echo("It has characters that an HTTP header cannot carry; copy it again.", err=True)
-
-    def _asked(self, question: str, default: str | None, option: str) -> str:
-        if not self._asks:
-            raise typer.BadParameter("required, because --secrets turns questions off", param_hint=option)
-        answer: str = typer.prompt(question, default=default, show_default=bool(default), err=True)
-        return answer.strip()
-
-
 # --- list and check
 
 
@@ -273,10 +227,12 @@ def list_(as_json: Json = False) -> None:
     """List all accounts, and whether their credentials are stored."""
 
     async def work(system: System) -> list[dict[str, Any]]:
+        from firestore_outbox.firestore.queries import Find
+
         resolver = credentials_from(os.environ)
         try:
             found = await system.gateway.find(Find(collection="accounts", limit=1000))
-            return [await _shown(system, snapshot, resolver.resolve) for snapshot in found]
+            return [await _shown(system, snapshot, resolver) for snapshot in found]
         finally:
             await resolver.close()
 
@@ -289,19 +245,18 @@ def list_(as_json: Json = False) -> None:
     show_table(columns, [[row[name] for name in columns] for row in found], empty)
 
 
-async def _shown(system: System, snapshot: Snapshot, resolve: Any) -> dict[str, Any]:
+async def _shown(system: System, snapshot: Snapshot, resolver: CredentialResolver) -> dict[str, Any]:
     data = snapshot.data
     provider, pace = str(data.get("provider")), data.get("pace")
     try:
-        missing = missing_in(system.providers[provider].profile, await resolve(snapshot.id))
-        credentials = f"missing {', '.join(missing)}" if missing else "there"
+        missing = missing_in(system.providers[provider].profile, await resolver.resolve(snapshot.id))
+        credentials = f"missing {', '.join(missing)}{no_export()}" if missing else "there"
     except CredentialsUnavailable as error:
         credentials = f"unknown: {error}"
-    judged = parse_account(snapshot.id, data)
     return {
         "accountId": snapshot.id,
         "provider": provider if provider in system.providers.names else f"{provider} (not known here)",
-        "status": judged.sentence if isinstance(judged, InvalidAccount) else judged.status.value,
+        "status": _status(system, snapshot),
         "providerNumber": data.get("providerNumber"),
         "timezone": data.get("timezone", "UTC"),
         "perMinute": pace.get("perMinute") if isinstance(pace, Mapping) else None,
@@ -309,13 +264,24 @@ async def _shown(system: System, snapshot: Snapshot, resolve: Any) -> dict[str, 
     }
 
 
+def _status(system: System, snapshot: Snapshot) -> str:
+    """The status as it is now: a pause that has ended is none."""
+    from firestore_outbox.accounts.account import AccountStatus, InvalidAccount, parse_account
+
+    account = parse_account(snapshot.id, snapshot.data)
+    if isinstance(account, InvalidAccount):
+        return account.sentence
+    if account.status is AccountStatus.PARKED or account.paused_until is None:
+        return account.status.value
+    is_paused = account.paused_until > system.clock()
+    return f"paused until {shown_time(account.paused_until)}" if is_paused else AccountStatus.ACTIVE.value
+
+
 def check(account: AccountId, as_json: Json = False) -> None:
     """Test an account's credentials with a call that sends nothing. Exit status 1 if they do not work."""
 
     async def work(system: System) -> dict[str, Any]:
-        snapshot = await system.gateway.get(paths.account(account)) if "/" not in account else None
-        if snapshot is None:
-            fail(f"there is no account {account}; add it with: outbox accounts add {account}")
+        snapshot = await existing_account(system, account)
         provider = str(snapshot.data.get("provider"))
         resolver = credentials_from(os.environ)
         try:
@@ -324,9 +290,8 @@ def check(account: AccountId, as_json: Json = False) -> None:
             await resolver.close()
         missing = missing_in(system.providers[provider].profile, credentials)
         if missing:
-            fail(
-                f"the credentials of {account} lack {', '.join(missing)}; see: outbox accounts add {account} --replace"
-            )
+            fix = no_export() or f"; see: outbox accounts add {account} --replace"
+            fail(f"the credentials of {account} lack {', '.join(missing)}{fix}")
         checked = await system.providers.check(provider, account, credentials, limit=CHECK_LIMIT)
         return {"accountId": account, "provider": provider, "works": checked.works, "detail": checked.detail}
 

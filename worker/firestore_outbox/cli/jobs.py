@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from firestore_outbox.cli.ids import JobId
 from firestore_outbox.cli.output import Json, console, show_json, show_table
 from firestore_outbox.cli.system import with_system
-from firestore_outbox.handlers.dead_letters import Job
-from firestore_outbox.wiring import System
 
-JobId = Annotated[str, typer.Argument(metavar="JOB", help="The id, as `outbox jobs list` shows it.")]
+if TYPE_CHECKING:
+    from firestore_outbox.handlers.dead_letters import Job
+    from firestore_outbox.wiring import System
 
 
 def register(app: typer.Typer) -> None:
@@ -36,7 +37,7 @@ def list_(
     if as_json:
         show_json([asdict(job) for job in jobs])
         return
-    rows = [[job.id, job.kind, job.key, len(job.events), f"{job.at:%Y-%m-%d %H:%M:%S} UTC", job.error] for job in jobs]
+    rows = [[job.id, job.kind, job.key, len(job.events), job.at, job.error] for job in jobs]
     show_table(["job", "kind", "key", "events", "failed at", "error"], rows, "No run of a handler has failed for good.")
 
 

@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import json
 import os
+import re
+import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -24,6 +26,8 @@ DevPort = Annotated[int | None, typer.Option(min=0, max=65535, help="0 takes a f
 PORTS = {"firestore": 8080, "tasks": 8123, "functions": 8081, "worker": 8082, "provider": 8083, "page": 8084}
 OFFSETS = {"firestore": 0, "functions": 1, "worker": 2, "provider": 3, "page": 4, "tasks": 8}
 """Of --port-base."""
+PROJECT_ID = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
+PROJECT_RULE = "it has 6 to 30 lowercase letters, digits and hyphens, a letter first and no hyphen last"
 LOG_SECONDS = 0.3
 """Between two looks at the logs of the stack."""
 
@@ -102,6 +106,9 @@ def emulator(
 
 
 def dev(
+    project: Annotated[
+        str, typer.Option(metavar="ID", help="The project id of the stack; clients must use the same.")
+    ] = "demo-outbox",
     port_base: Annotated[
         int | None,
         typer.Option(
@@ -143,6 +150,8 @@ def dev(
     from firestore_outbox.local.dev import DevSettings, DevStack
     from firestore_outbox.local.product import INDEXES, RULES
 
+    if not PROJECT_ID.fullmatch(project):
+        raise typer.BadParameter(f"{project!r} is not a project id; {PROJECT_RULE}", param_hint="--project")
     no_page = missing()
     ports = dict(PORTS) if port_base is None else {name: port_base + offset for name, offset in OFFSETS.items()}
     given = {
@@ -155,6 +164,7 @@ def dev(
     }
     ports |= {name: port for name, port in given.items() if port is not None}
     settings = DevSettings(
+        project=project,
         firestore_port=ports["firestore"],
         tasks_port=ports["tasks"],
         functions_port=ports["functions"],
@@ -191,7 +201,7 @@ def dev(
                 print(f"outbox: {no_page}", file=sys.stderr)
             _announce(addresses, as_json)
             if not as_json:
-                console.out(f"{_exports(stack.firestore, stack.tasks, stack.worker_url)}  # for another terminal")
+                console.out(f"{_exports(stack.exports)}  # for another terminal")
             if is_talking:
                 for line in _what_next(stack):
                     console.out(line)
@@ -210,7 +220,7 @@ async def _until(stop: asyncio.Event, stack: DevStack, tell: Callable[[str], Non
 
     tail = LogTail(stack.logs)
     tail.skip()
-    keeping = asyncio.create_task(stack.keep_running())
+    background = [asyncio.create_task(stack.keep_running()), asyncio.create_task(stack.report_strangers())]
     try:
         while not stop.is_set():
             with contextlib.suppress(TimeoutError):
@@ -218,38 +228,37 @@ async def _until(stop: asyncio.Event, stack: DevStack, tell: Callable[[str], Non
                     await stop.wait()
             tail.tell(tell, datetime.now().astimezone())
     finally:
-        keeping.cancel()
-        await asyncio.gather(keeping, return_exceptions=True)
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)
 
 
 def _what_next(stack: DevStack) -> Iterator[str]:
-    from firestore_outbox.local.dev import PROJECT
-
     rows = {
-        "project": PROJECT,
+        "project": stack.settings.project,
         "chat page": stack.page_url or "not served (it needs the Firebase SDK: npm ci)",
         "Firestore": stack.firestore,
         "Cloud Tasks": stack.tasks,
         "functions": f"http://127.0.0.1:{stack.ports['functions']}",
         "worker": stack.worker_url,
         "provider": f"{stack.provider_url}/_sim/calls",
+        "credentials": stack.exports.get("OUTBOX_CREDENTIALS_FILE", "as the environment says"),
         "logs": str(stack.log_directory),
     }
     yield ""
     yield from (f"  {name:12} {value}" for name, value in rows.items())
     yield ""
     yield "Next, in another terminal, after the export above:"
-    yield "  outbox accounts add shop simulated"
+    if stack.page_url is None:  # the page adds the account
+        yield "  outbox accounts add shop --provider simulated --no-secrets"
     yield '  outbox send --account shop --to +491511234567 --text "Hello"'
     yield "What happens to messages is shown below. Ctrl-C stops the stack."
     yield ""
 
 
-def _exports(firestore: str, tasks: str, worker_url: str) -> str:
-    """What makes other commands mean this stack, on whatever ports it is."""
-    return (
-        f"export FIRESTORE_EMULATOR_HOST={firestore} CLOUD_TASKS_EMULATOR_HOST={tasks} OUTBOX_WORKER_URL={worker_url}"
-    )
+def _exports(variables: Mapping[str, str]) -> str:
+    """The line that makes the commands of another terminal use this stack."""
+    return "export " + " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
 
 
 def demo(

@@ -5,16 +5,17 @@ from __future__ import annotations
 import mimetypes
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from firestore_outbox.cli.output import Json, console, fail, run, show_json
 from firestore_outbox.cli.system import settings_from, with_system
 from firestore_outbox.media.storage import FileRef, Storage, media_id_of
-from firestore_outbox.operations.adopt_media import adopt_files
-from firestore_outbox.settings import Settings
-from firestore_outbox.wiring import System, storage_from
+
+if TYPE_CHECKING:
+    from firestore_outbox.settings import Settings
+    from firestore_outbox.wiring import System
 
 MEGABYTE = 1_000_000
 
@@ -79,6 +80,8 @@ def add(
 
 
 def _storage(settings: Settings) -> Storage:
+    from firestore_outbox.wiring import storage_from
+
     storage = storage_from(settings)
     if storage is None:
         fail("no storage for files is configured: set OUTBOX_MEDIA_BUCKET, or OUTBOX_MEDIA_DIR on one machine")
@@ -95,6 +98,8 @@ def adopt(
     nothing."""
 
     async def work(system: System) -> dict[str, Any]:
+        from firestore_outbox.operations.adopt_media import adopt_files
+
         storage = _storage(system.settings)
         try:
             adopted = await adopt_files(system.gateway, storage, dry_run=dry_run)

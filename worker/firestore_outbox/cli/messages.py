@@ -1,28 +1,27 @@
-"""Commands about messages: send, status, why; and a person's word on one: cancel, settle, redrive."""
+"""Commands about messages: send, status, why, list."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from firestore_outbox.cli.output import Json, console, fail, progress, show_fields, show_json, show_table
-from firestore_outbox.cli.system import with_system
-from firestore_outbox.firestore import paths
-from firestore_outbox.messages.enqueue import Differs, Enqueued, NewMessage, Refused
-from firestore_outbox.messages.ids import is_account_id
-from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
-from firestore_outbox.messages.outbox_document import Stored
-from firestore_outbox.operations.redrive import NotRedriven, Redriven
-from firestore_outbox.operations.settle import NotSettled, Settled, SettledAs
-from firestore_outbox.wiring import System
+from firestore_outbox.cli.ids import RequestId, document_id, no_message
+from firestore_outbox.cli.output import Json, console, fail, show_fields, show_json, show_table
+from firestore_outbox.cli.system import existing_account, with_system
+from firestore_outbox.cli.times import check_time, future_time_of, zone_of_account
+from firestore_outbox.messages.model import OutboxStatus
 
-RequestId = Annotated[str, typer.Argument(metavar="ID", help="The requestId of a message.")]
+if TYPE_CHECKING:
+    from firestore_outbox.messages.outbox_document import Stored
+    from firestore_outbox.wiring import System
+
 WATCH_SECONDS = 0.3
-MOST_REASONS = 10
+DEFAULT_LANGUAGE = "en"
+"""Of --template; providers name languages this way."""
 
 
 def register(app: typer.Typer) -> None:
@@ -30,31 +29,46 @@ def register(app: typer.Typer) -> None:
     app.command()(status)
     app.command()(why)
     app.command("list")(list_)
-    app.command()(cancel)
-    app.command()(settle)
-    app.command()(redrive)
+
+
+# --- send
 
 
 def send(
     account: Annotated[str, typer.Option(help="The account to send from.")],
     to: Annotated[str, typer.Option(help="The recipient's address, as the provider writes it.")],
-    text: Annotated[str, typer.Option(help="The text of the message.")],
-    request_id: Annotated[str | None, typer.Option(help="The id of this action; random if not given.")] = None,
+    text: Annotated[str | None, typer.Option(help="The text of the message.")] = None,
+    template: Annotated[str | None, typer.Option(metavar="NAME", help="A template of the provider.")] = None,
+    language: Annotated[str, typer.Option(help="The language of --template.")] = DEFAULT_LANGUAGE,
+    param: Annotated[list[str] | None, typer.Option(help="A value for --template, in order; may be repeated.")] = None,
+    at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="When to send: 2030-01-31T09:00, in the account's time zone.")
+    ] = None,
     delay_seconds: Annotated[float, typer.Option(min=0, max=365 * 86_400, help="Send after this time.")] = 0,
+    request_id: Annotated[str | None, typer.Option(help="The id of this action; random if not given.")] = None,
     as_json: Json = False,
 ) -> None:
     """Write a message to the outbox, as a client would. The same id twice is one message."""
+    parts = [_part(text, template, language, param or [])]
+    check_time("--at", at)
+    if at is not None and delay_seconds:
+        raise typer.BadParameter("give the time either with --at or with --delay-seconds")
 
     async def work(system: System) -> dict[str, Any]:
-        if is_account_id(account) and await system.gateway.get(paths.account(account)) is None:
-            fail(f"there is no account {account}: `outbox accounts list` shows them, `outbox accounts add` adds one")
+        from firestore_outbox.messages.enqueue import Differs, Enqueued, NewMessage, Refused
+        from firestore_outbox.messages.ids import is_account_id
+
+        now, send_at = system.clock(), None
+        if is_account_id(account):
+            found = await existing_account(system, account)
+            send_at = None if at is None else future_time_of("--at", at, zone_of_account(found), now)
         new = NewMessage(
             request_id=request_id or secrets.token_hex(16),
             account_id=account,
             to=to,
-            parts=[{"type": "text", "text": text}],
+            parts=parts,
             created_by="outbox-cli",
-            send_at=system.clock() + timedelta(seconds=delay_seconds) if delay_seconds else None,
+            send_at=now + timedelta(seconds=delay_seconds) if delay_seconds else send_at,
         )
         match await system.enqueue(new):
             case Refused(sentence=sentence):
@@ -72,6 +86,19 @@ def send(
         console.print(
             f"{result['requestId']}  {result['status']}" + ("" if result["isNew"] else "  (it existed already)")
         )
+
+
+def _part(text: str | None, template: str | None, language: str, params: list[str]) -> dict[str, Any]:
+    if (text is None) == (template is None):
+        raise typer.BadParameter("give the content either with --text or with --template NAME")
+    if template is not None:
+        return {"type": "template", "name": template, "language": language, "params": params}
+    if params:
+        raise typer.BadParameter("it belongs to --template; a text has no values to fill in", param_hint="--param")
+    return {"type": "text", "text": text}
+
+
+# --- status, why
 
 
 def status(
@@ -101,9 +128,11 @@ def status(
 
 
 async def _fields(system: System, request_id: str) -> dict[str, Any]:
+    from firestore_outbox.firestore import paths
+
     outbox = await system.gateway.get(paths.outbox(request_id))
     if outbox is None:
-        fail(f"there is no message {request_id}")
+        fail(no_message(request_id))
     thread_id = str(outbox.data.get("threadId"))
     message = await system.gateway.get(paths.message(thread_id, request_id)) if "/" not in thread_id else None
     data = outbox.data
@@ -130,43 +159,80 @@ def why(request_id: RequestId, as_json: Json = False) -> None:
     async def work(system: System) -> dict[str, Any]:
         answer = await system.explain(request_id)
         if answer is None:
-            fail(f"there is no message {request_id}")
+            fail(no_message(request_id))
         return {"requestId": request_id, "sentence": answer.sentence, "earliest": answer.earliest}
 
     answer = with_system(work)
     if as_json:
         show_json(answer)
     else:
-        console.print(answer["sentence"])
+        console.print(answer["sentence"], soft_wrap=True)
+
+
+# --- list
 
 
 def list_(
-    status: Annotated[OutboxStatus, typer.Option(help="The status.")] = OutboxStatus.UNCERTAIN,
-    account: Annotated[str | None, typer.Option(help="Only messages of this account.")] = None,
+    status: Annotated[
+        OutboxStatus | None, typer.Option(help="The status. Without it: uncertain; with --run: every status.")
+    ] = None,
+    account: Annotated[str | None, typer.Option(help="Only messages of this account.", callback=document_id)] = None,
+    run: Annotated[
+        str | None, typer.Option(metavar="RUN", help="The messages of this run, by id.", callback=document_id)
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="The most messages to list.")] = 50,
     after: Annotated[str | None, typer.Option(metavar="ID", help="Continue after this message.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List messages of one status: uncertain ones wait for an operator, failed ones can be redriven."""
+    """List messages of one status, the newest first. Uncertain ones wait for an operator; redrive sends failed ones."""
+    if run is not None and account is not None:
+        raise typer.BadParameter("a run belongs to one account: give either --run or --account")
+    wanted = status if status is not None or run is not None else OutboxStatus.UNCERTAIN
 
     async def work(system: System) -> list[dict[str, Any]]:
-        found = await system.messages.in_status(status, account_id=account, limit=limit, after=after)
+        if run is not None:
+            if await system.runs.run(run) is None:
+                fail(f"there is no run {run}; see: outbox runs list")
+            return [_row(stored) for stored in await system.messages.of_run(run, wanted, limit, after)]
+        assert wanted is not None, "without a run there is a status"
+        if account is not None:
+            await existing_account(system, account)
+        behind = None if after is None else await system.listing.behind(after)
+        if after is not None and behind is None:
+            fail(no_message(after))
+        found = await system.listing.newest(wanted, account_id=account, limit=limit, behind=behind)
         return [_row(stored) for stored in found]
 
     rows = with_system(work)
     if as_json:
         show_json(rows)
         return
-    columns = ["requestId", "accountId", "to", "attempts", "nextAttemptAt", "runId", "code", "error"]
-    where = "" if account is None else f" of {account}"
-    show_table(columns, [[row[name] for name in columns] for row in rows], f"no message{where} is {status.value}")
+    columns = ["requestId", "status", "createdAt", "accountId", "to", "attempts", "nextAttemptAt", "runId", "code"]
+    columns.append("error")
+    show_table(columns, [[row[name] for name in columns] for row in rows], _nothing(wanted, account, run))
     if len(rows) == limit:
         console.print(f"there may be more: --after {rows[-1]['requestId']}")
 
 
+def _nothing(status: OutboxStatus | None, account: str | None, run: str | None) -> str:
+    """What an empty list looked for."""
+    owner = f" of {account}" if account is not None else f" of run {run}" if run is not None else ""
+    if status is None:
+        return f"no message{owner} was found"
+    others = ", ".join(one.value for one in OutboxStatus if one is not status)
+    return f"no message{owner} is {status.value}; --status looks for {others}"
+
+
 def _row(stored: Stored) -> dict[str, Any]:
+    from firestore_outbox.messages.model import OutboxMessage
+
     message = stored.message
-    row: dict[str, Any] = {"requestId": stored.request_id, "accountId": stored.account_id}
+    row: dict[str, Any] = {
+        "requestId": stored.request_id,
+        "status": stored.status,
+        "createdAt": stored.created,
+        "accountId": stored.account_id,
+    }
     if not isinstance(message, OutboxMessage):
         nothing = dict.fromkeys(("to", "attempts", "nextAttemptAt", "runId"))
         return {**row, **nothing, "code": "invalid_message", "error": message.sentence}
@@ -180,77 +246,3 @@ def _row(stored: Stored) -> dict[str, Any]:
         "code": None if error is None else error.code.value,
         "error": None if error is None else error.message,
     }
-
-
-def cancel(request_id: RequestId, as_json: Json = False) -> None:
-    """Cancel a message that has not been sent. A message that is being sent is sent."""
-
-    async def work(system: System) -> str:
-        state = await system.cancel(request_id)
-        if state is None:
-            fail(f"there is no message {request_id}")
-        return state
-
-    state = with_system(work)
-    if as_json:
-        show_json({"requestId": request_id, "status": state})
-    if state != OutboxStatus.CANCELLED.value:
-        fail(f"{request_id} cannot be cancelled any more: it is {state}")
-    if not as_json:
-        console.print(f"{request_id}  cancelled")
-
-
-def settle(
-    request_id: RequestId,
-    settled_as: Annotated[SettledAs, typer.Option("--as", help="What you found out.")],
-    as_json: Json = False,
-) -> None:
-    """Settle an uncertain message: it was sent, or it failed. To send it again, use redrive."""
-
-    async def work(system: System) -> Settled:
-        result = await system.settle(request_id, settled_as)
-        if isinstance(result, NotSettled):
-            fail(result.sentence)
-        return result
-
-    settled = with_system(work)
-    if as_json:
-        show_json({"requestId": settled.request_id, "status": settled.status.value})
-    else:
-        console.print(f"{settled.request_id}  {settled.status.value}")
-
-
-def redrive(
-    request_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="One message.")] = None,
-    account: Annotated[str | None, typer.Option(help="All failed messages of an account.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Put failed messages, or an uncertain one, back into the queue, with all attempts available again."""
-    if (request_id is None) == (account is None):
-        raise typer.BadParameter("give the ID of one message, or --account for all failed ones of an account")
-
-    async def work(system: System) -> list[Redriven | NotRedriven]:
-        if request_id is not None:
-            return [await system.redrive.one(request_id)]
-        done: list[Redriven | NotRedriven] = []
-        with progress("put back", shown=not as_json) as advance:
-            async for results in system.redrive.failed_of(str(account)):
-                advance(len(results))
-                done += results
-        return done
-
-    results = with_system(work)
-    redriven = [result.request_id for result in results if isinstance(result, Redriven)]
-    left = [result for result in results if isinstance(result, NotRedriven)]
-    if as_json:
-        reasons = [{"requestId": result.request_id, "reason": result.sentence} for result in left]
-        show_json({"redriven": redriven, "left": reasons})
-    elif redriven:
-        console.print(f"{len(redriven)} back in the queue" + (f", {len(left)} left as they are" if left else ""))
-    if not redriven:
-        fail("nothing to redrive" + (f": {left[0].request_id}: {left[0].sentence}" if left else ""))
-    if left and not as_json:
-        for result in left[:MOST_REASONS]:
-            console.print(f"{result.request_id}: {result.sentence}", soft_wrap=True)
-        if len(left) > MOST_REASONS:
-            console.print(f"… and {len(left) - MOST_REASONS} more; --json lists each")

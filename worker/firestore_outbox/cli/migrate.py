@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from firestore_outbox.cli.output import Json, console, progress, show_json
 from firestore_outbox.cli.system import with_system
-from firestore_outbox.operations.migrations.all import MIGRATIONS
-from firestore_outbox.operations.migrations.apply import Applying, Report
-from firestore_outbox.operations.migrations.decision import Migration
-from firestore_outbox.providers.credentials import credentials_from
-from firestore_outbox.wiring import System
+
+if TYPE_CHECKING:
+    from firestore_outbox.operations.migrations.apply import Report
+    from firestore_outbox.operations.migrations.decision import Migration
+    from firestore_outbox.wiring import System
 
 
 def register(app: typer.Typer) -> None:
@@ -35,6 +35,9 @@ def migrate(
     with progress("documents", shown=not as_json) as advance:
 
         async def work(system: System) -> list[Report]:
+            from firestore_outbox.operations.migrations.apply import Applying
+            from firestore_outbox.providers.credentials import credentials_from
+
             resolver = credentials_from(os.environ)
             applying = Applying(gateway=system.gateway, credentials=resolver, clock=system.clock)
             try:
@@ -56,6 +59,8 @@ def migrate(
 
 
 def _chosen(name: str | None, *, back: bool) -> tuple[Migration, ...]:
+    from firestore_outbox.operations.migrations.all import MIGRATIONS
+
     if name is None:
         if back:
             raise typer.BadParameter("--back needs the name of one migration", param_hint="NAME")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
+from zoneinfo import ZoneInfo
 
 import typer
 
-from firestore_outbox.accounts.account import AccountStatus
-from firestore_outbox.cli.output import Json, console, fail, progress, show_json, show_table
-from firestore_outbox.cli.system import with_system
-from firestore_outbox.operations.audit.finding import Finding
-from firestore_outbox.wiring import System
+from firestore_outbox.cli.ids import AccountId
+from firestore_outbox.cli.output import Json, console, progress, show_json, show_table
+from firestore_outbox.cli.system import existing_account, with_system
+from firestore_outbox.cli.times import check_time, future_time_of, zone_of_account
+from firestore_outbox.shown_time import shown_time
 
-AccountId = Annotated[str, typer.Argument(metavar="ACCOUNT", help="The accountId.")]
+if TYPE_CHECKING:
+    from firestore_outbox.operations.audit.finding import Finding
+    from firestore_outbox.wiring import System
 
 
 def register(app: typer.Typer) -> None:
@@ -22,23 +25,45 @@ def register(app: typer.Typer) -> None:
     app.command()(audit)
 
 
-def pause(account: AccountId, as_json: Json = False) -> None:
+def pause(
+    account: AccountId,
+    until: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="When it ends by itself: 2030-01-31T09:00, in the account's time zone."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Stop sending for an account. Its messages stay queued."""
-    _done(account, with_system(lambda system: system.pause(account)), AccountStatus.PAUSED, as_json)
+    check_time("--until", until)
+
+    async def work(system: System) -> tuple[dict[str, Any], ZoneInfo]:
+        found = await existing_account(system, account)
+        zone = zone_of_account(found)
+        end = None if until is None else future_time_of("--until", until, zone, system.clock())
+        await system.pause(account, end)
+        return {"accountId": account, "status": "paused", **({} if end is None else {"pausedUntil": end})}, zone
+
+    result, zone = with_system(work)
+    end = f"  until {shown_time(result['pausedUntil'], zone)}" if "pausedUntil" in result else ""
+    _show(result, as_json, end)
 
 
 def resume(account: AccountId, as_json: Json = False) -> None:
     """Send again for an account that was paused or parked."""
-    _done(account, with_system(lambda system: system.resume(account)), AccountStatus.ACTIVE, as_json)
+
+    async def work(system: System) -> None:
+        await existing_account(system, account)
+        await system.resume(account)
+
+    with_system(work)
+    _show({"accountId": account, "status": "active"}, as_json)
 
 
-def _done(account: str, is_there: bool, status: AccountStatus, as_json: bool) -> None:
-    if not is_there:
-        fail(f"there is no account {account}")
+def _show(result: dict[str, Any], as_json: bool, end: str = "") -> None:
     if as_json:
-        show_json({"accountId": account, "status": status.value})
+        show_json(result)
     else:
-        console.print(f"{account}  {status.value}")
+        console.print(f"{result['accountId']}  {result['status']}{end}")
 
 
 def lanes(as_json: Json = False) -> None:

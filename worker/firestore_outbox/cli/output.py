@@ -1,4 +1,7 @@
-"""How commands speak: tables and colours for people, JSON for machines, one sentence and status 1 when it fails."""
+"""What commands print: tables for people, JSON for machines, one sentence and status 1 for a failure.
+
+Each output has one time zone and names it: UTC, unless the command passes the zone of the thing it shows.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +14,29 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Annotated, Any, NoReturn, TypeVar
+from zoneinfo import ZoneInfo
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
-from rich.progress import Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 from rich.text import Text
+
+from firestore_outbox.shown_time import shown_time
 
 T = TypeVar("T")
 
 WIDE = 400
-"""In a pipe nothing is wrapped or cut: lines there are for grep."""
+"""Columns of an output that is not a terminal: lines in a pipe are neither wrapped nor cut."""
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells define it."""
+GAP = "  "
+"""Between two columns of a table."""
 
 console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else WIDE)
-"""Colours are off by themselves where the output is no terminal."""
+"""rich turns colours off by itself if the output is not a terminal."""
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document, for machines.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a change of many messages.")]
 
 
 def fail(message: str) -> NoReturn:
@@ -35,7 +45,7 @@ def fail(message: str) -> NoReturn:
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Runs a command's work; what went wrong outside of us becomes a sentence."""
+    """Run a command's work. An error of Google's, of the settings or of the network becomes a sentence."""
     from google.api_core.exceptions import GoogleAPICallError
     from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError
     from grpc.aio import AioRpcError
@@ -59,7 +69,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     except AioRpcError as error:
         fail(f"Firestore refused the call: {error.code().name} {error.details()}")
     except KeyboardInterrupt:
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _no_stack() -> str:
@@ -81,39 +91,63 @@ def show_json(value: Any) -> None:
     print(json.dumps(value, indent=2, default=_plain, ensure_ascii=False))
 
 
-def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], empty: str) -> None:
-    if not rows:
-        console.print(empty)
+def confirm(what: str, *, yes: bool) -> None:
+    """Ask before a change of many messages. Without a terminal, `--yes` is required."""
+    if yes:
         return
-    table = Table(*columns, box=None, header_style="bold", pad_edge=False)
-    for row in rows:
-        table.add_row(*(Text(_text(cell)) for cell in row))
-    console.print(table)
+    if not sys.stdin.isatty():
+        fail(f"{what}. Nothing was changed: add --yes to do it without a question")
+    if not typer.confirm(f"{what}. Go on?", err=True):
+        fail("nothing was changed")
 
 
-def show_fields(fields: Mapping[str, Any]) -> None:
+def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], empty: str) -> None:
+    """Rows below their headings. A cell is never cut: a narrow terminal wraps the line."""
+    if not rows:
+        console.print(empty, soft_wrap=True)
+        return
+    cells = [[" ".join(_text(cell).split()) for cell in row] for row in rows]
+    widths = [max(cell_len(line[at]) for line in (columns, *cells)) for at in range(len(columns))]
+    console.print(Text(_line(columns, widths), style="bold"), soft_wrap=True)
+    for line in cells:
+        console.print(Text(_line(line, widths)), soft_wrap=True)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = (cell + " " * (width - cell_len(cell)) for cell, width in zip(cells, widths, strict=True))
+    return GAP.join(padded).rstrip()
+
+
+def show_fields(fields: Mapping[str, Any], zone: ZoneInfo | None = None) -> None:
+    """One field on each line. `zone` is the zone of all times; None means UTC."""
     width = max((len(name) for name in fields), default=0)
     for name, value in fields.items():
-        console.print(Text.assemble((name.ljust(width), "bold"), "  ", _text(value)), soft_wrap=True)
+        console.print(Text.assemble((name.ljust(width), "bold"), GAP, _text(value, zone)), soft_wrap=True)
 
 
 @contextmanager
 def progress(what: str, *, shown: bool) -> Iterator[Callable[[int], None]]:
     """A running count, for work whose end is not known. Shown only on a terminal."""
+    from rich.progress import Progress, TextColumn, TimeElapsedColumn
+
     columns = (TextColumn("{task.description}"), TextColumn("{task.completed:,.0f}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not (shown and console.is_terminal)) as bar:
         task = bar.add_task(what, total=None)
         yield lambda count: bar.advance(task, count)
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, zone: ZoneInfo | None = None) -> str:
     if value is None:
         return ""
     if isinstance(value, datetime):
-        return value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        return shown_time(value, zone)
     if isinstance(value, Mapping | list | tuple):
-        return json.dumps(value, default=_plain, ensure_ascii=False)
+        return json.dumps(value, default=lambda one: _in_json(one, zone), ensure_ascii=False)
     return str(value)
+
+
+def _in_json(value: Any, zone: ZoneInfo | None) -> str:
+    return shown_time(value, zone) if isinstance(value, datetime) else str(value)
 
 
 def _plain(value: Any) -> Any:

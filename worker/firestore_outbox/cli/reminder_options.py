@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,9 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from firestore_outbox.messages import faults
-from firestore_outbox.messages.checked_fields import is_time_zone
+from firestore_outbox.cli.times import check_time, time_of
 
 STDIN = "-"
-NOW = "now"
 _HOURS = re.compile(r"(\d{1,2})-(\d{1,2})")
 _TARGET = re.compile(r"targets\[(\d+)\]")
 
@@ -52,13 +50,15 @@ class When:
             raise typer.BadParameter("give the schedule with exactly one of --at, --cron and --rrule")
         if (self.rrule is None) != (self.start is None):
             raise typer.BadParameter("--rrule and --start belong together: the rule, and when it begins")
+        check_time("--at", self.at)
+        check_time("--start", self.start)
 
     def schedule(self, zone: ZoneInfo, now: datetime) -> dict[str, Any]:
         if self.cron is not None:
             return {"type": "cron", "cron": self.cron}
         if self.rrule is not None:
-            return {"type": "rrule", "rrule": self.rrule, "start": _time("--start", self.start or "", zone, now)}
-        return {"type": "once", "at": _time("--at", self.at or "", zone, now)}
+            return {"type": "rrule", "rrule": self.rrule, "start": time_of("--start", self.start or "", zone, now)}
+        return {"type": "once", "at": time_of("--at", self.at or "", zone, now)}
 
 
 def targets_of(to: Sequence[str], file: str | None) -> Targets:
@@ -112,20 +112,3 @@ def hours_of(window: str) -> dict[str, int]:
     if found is None:
         raise typer.BadParameter(f"{window!r} must be two hours, such as 6-18", param_hint="--window")
     return {"startHour": int(found[1]), "endHour": int(found[2])}
-
-
-def zone_of(name: str) -> ZoneInfo:
-    if not is_time_zone(name):
-        raise typer.BadParameter(f"it {faults.NO_TIME_ZONE}", param_hint="--timezone")
-    return ZoneInfo(name)
-
-
-def _time(option: str, text: str, zone: ZoneInfo, now: datetime) -> datetime:
-    """Without an offset it is the time on the wall in that zone."""
-    if text.strip().lower() == NOW:
-        return now
-    try:
-        at = datetime.fromisoformat(text.strip())
-        return (at if at.tzinfo else at.replace(tzinfo=zone)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise typer.BadParameter(f"{text!r} is not a time; write 2030-01-31T09:00, or now", param_hint=option) from None

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import secrets
 from datetime import datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from zoneinfo import ZoneInfo
 
 import typer
 
+from firestore_outbox.cli.ids import ReminderId
 from firestore_outbox.cli.output import Json, console, fail, show_json, show_table
-from firestore_outbox.cli.reminder_options import When, hours_of, parts_of, targets_of, zone_of
-from firestore_outbox.cli.system import with_system
-from firestore_outbox.firestore import paths
-from firestore_outbox.firestore.gateway import Snapshot
-from firestore_outbox.reminders.add import Added, Changed, Differs, NotChanged
-from firestore_outbox.reminders.calendar import InvalidSchedule
-from firestore_outbox.reminders.check import Faulty, NewReminder, next_fires
+from firestore_outbox.cli.reminder_files import check_files
+from firestore_outbox.cli.reminder_options import When, hours_of, parts_of, targets_of
+from firestore_outbox.cli.system import existing_account, with_system
+from firestore_outbox.cli.times import zone_of, zone_of_account
 from firestore_outbox.reminders.reminder import InvalidReminder, Missed, Reminder, parse_reminder
 from firestore_outbox.reminders.reminder_states import ReminderStatus
 from firestore_outbox.reminders.run import OnWindowEnd
-from firestore_outbox.reminders.store import INCOMPLETE
-from firestore_outbox.wiring import System
+from firestore_outbox.shown_time import shown_time
+
+if TYPE_CHECKING:
+    from firestore_outbox.firestore.gateway import Snapshot
+    from firestore_outbox.reminders.add import Added, Changed
+    from firestore_outbox.wiring import System
 
 MOST = 1_000
-
-ReminderId = Annotated[str, typer.Argument(metavar="ID", help="The reminderId.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -78,9 +78,15 @@ def add(
     hours = hours_of(window)
     when = When(at, cron, rrule, start)
     when.check()
+    given = None if timezone is None else zone_of(timezone)
 
-    async def work(system: System) -> Added:
-        zone = zone_of(timezone) if timezone is not None else await _account_zone(system, account)
+    async def work(system: System) -> tuple[Added, ZoneInfo]:
+        from firestore_outbox.reminders.add import Differs
+        from firestore_outbox.reminders.check import Faulty, NewReminder
+
+        found = await existing_account(system, account)
+        zone = given or zone_of_account(found)
+        await check_files(system, account, said)
         new = NewReminder(
             reminder_id=reminder_id or f"reminder-{secrets.token_hex(6)}",
             fields={
@@ -100,12 +106,13 @@ def add(
             fail("the reminder was refused: " + "\n  ".join(read.in_words(fault) for fault in result.sentences))
         if isinstance(result, Differs):
             fail(f"another reminder has the id {new.reminder_id}; choose another --id")
-        return result
+        return result, zone
 
-    _show_added(with_system(work), as_json)
+    added, zone = with_system(work)
+    _show_added(added, zone, as_json)
 
 
-def _show_added(added: Added, as_json: bool) -> None:
+def _show_added(added: Added, zone: ZoneInfo, as_json: bool) -> None:
     forecast = added.forecast
     if as_json:
         told = None if forecast is None else {"endsAt": forecast.ends_at, "warning": forecast.warning}
@@ -123,22 +130,11 @@ def _show_added(added: Added, as_json: bool) -> None:
     there = "" if added.is_new else "  (it existed already)"
     console.print(f"{added.reminder_id}  {added.status.value}  {added.targets:,} targets{there}")
     for fire in added.fires:
-        console.print(f"  fires {_local(fire)}")
+        console.print(f"  fires {shown_time(fire, zone)}")
     if forecast is not None and forecast.ends_at is not None:
-        console.print(f"  ends  {_local(forecast.ends_at)}, as things are now")
+        console.print(f"  ends  {shown_time(forecast.ends_at, zone)}, as things are now")
     if forecast is not None and forecast.warning is not None:
         console.print(f"  warning: {forecast.warning}", style="yellow", soft_wrap=True)
-
-
-def _local(at: datetime) -> str:
-    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-
-
-async def _account_zone(system: System, account: str) -> ZoneInfo:
-    snapshot = await system.gateway.get(paths.account(account)) if account and "/" not in account else None
-    if snapshot is None:
-        fail(f"there is no account {account}; add it with: outbox accounts add {account}")
-    return zone_of(str(snapshot.data.get("timezone", "UTC")))
 
 
 # --- list
@@ -160,6 +156,8 @@ def list_(as_json: Json = False) -> None:
 
 
 def _row(snapshot: Snapshot, now: datetime) -> dict[str, Any]:
+    from firestore_outbox.reminders.store import INCOMPLETE
+
     data, parsed = snapshot.data, parse_reminder(snapshot.id, snapshot.data)
     return {
         "reminderId": snapshot.id,
@@ -183,12 +181,15 @@ def _schedule(schedule: Any) -> str:
     if not isinstance(schedule, dict):
         return ""
     said = schedule.get("cron") or schedule.get("rrule") or schedule.get("at")
-    return f"at {_local(said)}" if isinstance(said, datetime) else str(said)
+    return f"at {shown_time(said)}" if isinstance(said, datetime) else str(said)
 
 
 def _next(parsed: Reminder | InvalidReminder, now: datetime) -> datetime | None:
     if isinstance(parsed, InvalidReminder) or parsed.status is not ReminderStatus.ACTIVE:
         return None
+    from firestore_outbox.reminders.calendar import InvalidSchedule
+    from firestore_outbox.reminders.check import next_fires
+
     try:
         return next(iter(next_fires(parsed, now)), None)
     except InvalidSchedule:
@@ -210,11 +211,11 @@ def resume(reminder: ReminderId, as_json: Json = False) -> None:
 
 def _set(reminder_id: str, status: ReminderStatus, as_json: bool) -> None:
     async def work(system: System) -> Changed:
-        if "/" in reminder_id:
-            fail(f"there is no reminder {reminder_id}")
+        from firestore_outbox.reminders.add import NotChanged
+
         result = await system.remind.set_status(reminder_id, status)
         if isinstance(result, NotChanged):
-            fail(result.sentence)
+            fail(f"{result.sentence}; see: outbox reminders list")
         return result
 
     changed = with_system(work)
@@ -222,4 +223,6 @@ def _set(reminder_id: str, status: ReminderStatus, as_json: bool) -> None:
     if as_json:
         show_json({"reminderId": reminder_id, "status": changed.status.value, "nextFireAt": next_fire})
     else:
-        console.print(f"{reminder_id}  {changed.status.value}" + (f"  fires {_local(next_fire)}" if next_fire else ""))
+        console.print(
+            f"{reminder_id}  {changed.status.value}" + (f"  fires {shown_time(next_fire)}" if next_fire else "")
+        )

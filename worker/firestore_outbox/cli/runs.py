@@ -1,37 +1,42 @@
-"""Commands about runs: list, show and follow, forecast; pause, resume, cancel, retry what failed."""
+"""Commands about runs: list, show and follow, why, forecast; pause, resume, cancel, retry what failed."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from datetime import UTC
+from typing import TYPE_CHECKING, Annotated, Any
+from zoneinfo import ZoneInfo
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from firestore_outbox.cli.output import Json, console, fail, show_fields, show_json, show_table
-from firestore_outbox.cli.system import with_system
-from firestore_outbox.messages.model import OutboxStatus
-from firestore_outbox.reminders.control import NotTaken, Taken
+from firestore_outbox.cli.ids import RunId, document_id
+from firestore_outbox.cli.output import Json, Yes, confirm, console, fail, show_fields, show_json, show_table
+from firestore_outbox.cli.system import existing_account, with_system
 from firestore_outbox.reminders.run import ENDED, Command, RunStatus
-from firestore_outbox.reminders.store import StoredRun
-from firestore_outbox.reminders.view import shown
-from firestore_outbox.wiring import System
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from firestore_outbox.reminders.control import NotTaken, Taken
+    from firestore_outbox.reminders.store import StoredRun
+    from firestore_outbox.wiring import System
+
+    First = Callable[[System, StoredRun], Awaitable[None]]
 
 LOOK_SECONDS = 1.0
 DONE = ("sent", "failed", "skipped", "cancelled", "uncertain")
 
-RunId = Annotated[str, typer.Argument(metavar="ID", help="The runId.")]
-
 
 def register(app: typer.Typer) -> None:
     runs = typer.Typer(
-        help="Runs of reminders: list, show, forecast, pause, resume, cancel, retry-failed.",
+        help="Runs of reminders: list, show, why, forecast, pause, resume, cancel, retry-failed.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
     runs.command("list")(list_)
     runs.command()(show)
+    runs.command()(why)
     runs.command()(forecast)
     runs.command()(pause)
     runs.command()(resume)
@@ -44,13 +49,15 @@ def register(app: typer.Typer) -> None:
 
 
 def list_(
-    account: Annotated[str | None, typer.Option(help="Only those of an account.")] = None,
+    account: Annotated[str | None, typer.Option(help="Only runs of this account.", callback=document_id)] = None,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many, the newest first.")] = 50,
     as_json: Json = False,
 ) -> None:
     """List runs, the newest first."""
 
     async def work(system: System) -> list[dict[str, Any]]:
+        if account is not None:
+            await existing_account(system, account)
         return [await _row(system, stored) for stored in await system.runs.runs(account, limit)]
 
     rows = with_system(work)
@@ -58,10 +65,17 @@ def list_(
         show_json(rows)
         return
     columns = ["runId", "accountId", "status", "total", "sent", "fireAt", "windowEndAt", "errorSummary"]
-    show_table(columns, [[row[name] for name in columns] for row in rows], "there are no runs")
+    show_table(columns, [[row[name] for name in columns] for row in rows], _no_runs(account))
+
+
+def _no_runs(account: str | None) -> str:
+    owner = "" if account is None else f" of {account}"
+    return f"there are no runs{owner}; a reminder starts one: outbox reminders add --help"
 
 
 async def _row(system: System, stored: StoredRun) -> dict[str, Any]:
+    from firestore_outbox.messages.model import OutboxStatus
+
     run, kept = stored.run, stored.data.get("counts") or {}
     is_over = run.status in ENDED
     return {
@@ -89,6 +103,8 @@ def show(
     """Show a run: its counts now, and when it will end."""
 
     async def work(system: System) -> dict[str, Any]:
+        from firestore_outbox.reminders.view import shown
+
         if not follow:
             return await shown(system.summary, await _stored(system, run_id))
         return await _followed(system, run_id, quiet=as_json)
@@ -97,16 +113,25 @@ def show(
     if as_json:
         show_json(fields)
     else:
-        show_fields(fields)
+        show_fields(fields, _zone(fields))
     if follow and fields["status"] != RunStatus.SUCCESS:
         raise typer.Exit(1)
 
 
+def _zone(fields: dict[str, Any]) -> ZoneInfo | None:
+    """The zone of the run's window; None if the run names none."""
+    return ZoneInfo(fields["timezone"]) if fields.get("timezone") else None
+
+
 async def _stored(system: System, run_id: str) -> StoredRun:
-    stored = await system.runs.run(run_id) if run_id and "/" not in run_id else None
+    stored = await system.runs.run(run_id)
     if stored is None:
-        fail(f"there is no run {run_id}; see: outbox runs list")
+        fail(_no_run(run_id))
     return stored
+
+
+def _no_run(run_id: str) -> str:
+    return f"there is no run {run_id}; see: outbox runs list"
 
 
 async def _followed(system: System, run_id: str, *, quiet: bool) -> dict[str, Any]:
@@ -120,11 +145,15 @@ async def _followed(system: System, run_id: str, *, quiet: bool) -> dict[str, An
 
 
 def _progress() -> Progress:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, TextColumn("{task.fields[told]}"), console=console)
 
 
 async def _watch(system: System, run_id: str, tell: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    from firestore_outbox.reminders.view import shown
+
     while True:
         fields = await shown(system.summary, await _stored(system, run_id))
         tell(fields)
@@ -173,10 +202,26 @@ def _done(counts: dict[str, int]) -> int:
 
 
 def _told(fields: dict[str, Any]) -> str:
-    told = fields.get("forecast") or {}
+    told, zone = fields.get("forecast") or {}, _zone(fields)
     if told.get("warning"):
         return str(told["warning"])
-    return f"ends {told['endsAt'].astimezone():%H:%M}" if told.get("endsAt") else ""
+    return f"ends {told['endsAt'].astimezone(zone or UTC):%H:%M} {zone or 'UTC'}" if told.get("endsAt") else ""
+
+
+def why(run_id: RunId, as_json: Json = False) -> None:
+    """Show what a run waits for."""
+
+    async def work(system: System) -> dict[str, Any]:
+        answer = await system.explain_run(run_id)
+        if answer is None:
+            fail(_no_run(run_id))
+        return {"runId": run_id, "sentences": list(answer.sentences), "endsAt": answer.ends_at}
+
+    answer = with_system(work)
+    if as_json:
+        show_json(answer)
+    else:
+        console.print("\n".join(answer["sentences"]), soft_wrap=True)
 
 
 def forecast(run_id: RunId, as_json: Json = False) -> None:
@@ -192,6 +237,7 @@ def forecast(run_id: RunId, as_json: Json = False) -> None:
             "status": stored.run.status.value,
             "endsAt": told.ends_at,
             "windowEndAt": stored.run.window_end_at,
+            "timezone": stored.run.window.zone.key,
             "warning": told.warning,
         }
 
@@ -199,7 +245,7 @@ def forecast(run_id: RunId, as_json: Json = False) -> None:
     if as_json:
         show_json(fields)
     else:
-        show_fields({name: value for name, value in fields.items() if value is not None})
+        show_fields({name: value for name, value in fields.items() if value is not None}, _zone(fields))
 
 
 # --- pause, resume, cancel, retry-failed
@@ -215,34 +261,62 @@ def resume(run_id: RunId, as_json: Json = False) -> None:
     _ask(run_id, Command.RESUME, as_json)
 
 
-def cancel(run_id: RunId, as_json: Json = False) -> None:
+def cancel(run_id: RunId, yes: Yes = False, as_json: Json = False) -> None:
     """End a run: cancel what has not been sent."""
-    _ask(run_id, Command.CANCEL, as_json)
+    _ask(run_id, Command.CANCEL, as_json, first=lambda system, stored: _agree_to_cancel(system, stored, yes))
 
 
-def _ask(run_id: str, command: Command, as_json: bool) -> None:
-    _taken(run_id, lambda system: system.control.ask(run_id, command))
+async def _agree_to_cancel(system: System, stored: StoredRun, yes: bool) -> None:
+    from firestore_outbox.messages.model import OutboxStatus
+
+    run = stored.run
+    waiting = await system.messages.count_of_run(run.run_id, OutboxStatus.QUEUED)
+    if run.status not in ENDED and (waiting > 1 or not run.is_expanded):
+        rest = f"{waiting:,} messages" if run.is_expanded else "all messages"
+        confirm(f"{rest} of {run.run_id} that have not been sent are cancelled for good", yes=yes)
+
+
+async def _agree_to_retry(system: System, stored: StoredRun, yes: bool) -> None:
+    from firestore_outbox.messages.model import OutboxStatus
+
+    failed = await system.messages.count_of_run(stored.run.run_id, OutboxStatus.FAILED)
+    if failed > 1:
+        confirm(f"a new run sends {failed:,} failed messages of {stored.run.run_id} again", yes=yes)
+
+
+def _ask(run_id: str, command: Command, as_json: bool, first: First | None = None) -> None:
+    _taken(run_id, lambda system: system.control.ask(run_id, command), first)
     if as_json:
         show_json({"runId": run_id, "requested": command.value})
     else:
         console.print(f"{run_id}  {command.value} requested")
 
 
-def retry_failed(run_id: RunId, as_json: Json = False) -> None:
+def retry_failed(run_id: RunId, yes: Yes = False, as_json: Json = False) -> None:
     """Start a new run of the targets that failed."""
-    again = _taken(run_id, lambda system: system.control.retry_failed(run_id))
+    again = _taken(
+        run_id,
+        lambda system: system.control.retry_failed(run_id),
+        lambda system, stored: _agree_to_retry(system, stored, yes),
+    )
     if as_json:
         show_json({"runId": again, "retryOf": run_id})
     else:
         console.print(again)
 
 
-def _taken(run_id: str, ask: Callable[[System], Awaitable[Taken | NotTaken]]) -> str:
+def _taken(run_id: str, ask: Callable[[System], Awaitable[Taken | NotTaken]], first: First | None) -> str:
+    """The id of the run that the request is about. `first` may ask the operator, and end the command."""
+
     async def work(system: System) -> str:
-        await _stored(system, run_id)
+        from firestore_outbox.reminders.control import NotTaken
+
+        stored = await _stored(system, run_id)
+        if first is not None:
+            await first(system, stored)
         result = await ask(system)
         if isinstance(result, NotTaken):
-            fail(f"{run_id}: {result.sentence}")
+            fail(f"{run_id}: {result.sentence}; see: outbox runs show {run_id}")
         return result.run_id
 
     return with_system(work)

@@ -1,36 +1,67 @@
-"""The `System` for one command: the same wiring as the worker's, found by the same environment."""
+"""The `System` for one command, built from the environment as the worker's is.
+
+The worker's libraries are imported when a command runs, not when it is declared: `--help` needs none of them.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from firestore_outbox.cli.output import run
-from firestore_outbox.settings import CLOUD_RUN_VARIABLE, Settings
-from firestore_outbox.web.serve import system_from_environment
-from firestore_outbox.wiring import System
+from firestore_outbox.cli.output import fail, run
+
+if TYPE_CHECKING:
+    from firestore_outbox.firestore.gateway import Snapshot
+    from firestore_outbox.settings import Settings
+    from firestore_outbox.wiring import System
 
 T = TypeVar("T")
 
-
 LOCAL_TASKS = "127.0.0.1:8123"
-"""Where `outbox dev` has Cloud Tasks, unless told otherwise."""
+"""The Cloud Tasks of `outbox dev` on its default ports."""
+LOCAL_PROVIDER = "http://127.0.0.1:8083"
+"""The provider simulator of `outbox dev` on its default ports."""
+
+
+def environment_from(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a command. If it names a Firestore emulator, the command also uses the local Cloud Tasks and
+    calls the provider simulator, unless the environment names others. On Cloud Run nothing is added: `Settings`
+    refuses emulators there, by the names as given."""
+    from firestore_outbox.settings import CLOUD_RUN_VARIABLE
+
+    given = dict(environment)
+    if given.get("FIRESTORE_EMULATOR_HOST") and not given.get(CLOUD_RUN_VARIABLE):
+        from firestore_outbox.local.provider_urls import provider_urls
+
+        given.setdefault("OUTBOX_TASKS_EMULATOR_HOST", given.get("CLOUD_TASKS_EMULATOR_HOST") or LOCAL_TASKS)
+        given = {**provider_urls(given.get("OUTBOX_SIMULATED_URL") or LOCAL_PROVIDER), **given}
+    return given
 
 
 def settings_from(environment: Mapping[str, str]) -> Settings:
-    """With a Firestore emulator, Cloud Tasks is emulated too. On Cloud Run both are refused, by the names as given."""
-    given = dict(environment)
-    if given.get("FIRESTORE_EMULATOR_HOST") and not given.get(CLOUD_RUN_VARIABLE):
-        given.setdefault("OUTBOX_TASKS_EMULATOR_HOST", given.get("CLOUD_TASKS_EMULATOR_HOST") or LOCAL_TASKS)
-    return Settings.from_environment(given)
+    from firestore_outbox.settings import Settings
+
+    return Settings.from_environment(environment_from(environment))
 
 
 def with_system(work: Callable[[System], Awaitable[T]]) -> T:
-    """An emulator if the environment names one (FIRESTORE_EMULATOR_HOST); otherwise Google Cloud."""
+    """Run a command's work on the emulator that FIRESTORE_EMULATOR_HOST names, or on Google Cloud without it."""
+    from firestore_outbox.web.serve import system_from_environment
 
     async def do() -> T:
-        async with system_from_environment(settings_from(os.environ)) as system:
+        environment = environment_from(os.environ)
+        async with system_from_environment(settings_from(environment), environment) as system:
             return await work(system)
 
     return run(do())
+
+
+async def existing_account(system: System, account_id: str) -> Snapshot:
+    """The account's document. The command fails if there is none."""
+    from firestore_outbox.firestore import paths
+
+    found = await system.gateway.get(paths.account(account_id)) if account_id and "/" not in account_id else None
+    if found is None:
+        fail(f"there is no account {account_id}: `outbox accounts list` shows them, `outbox accounts add` adds one")
+    return found

@@ -1,13 +1,12 @@
 """The whole product on this machine, each part a process: Firestore, Cloud Tasks, functions, workers, a provider.
 
-Nothing of it is a stand-in for our own code: events, tasks, tokens and webhooks travel as in production.
+The product's own code runs as in production: events, tasks, tokens and webhooks travel over sockets.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import socket
 import tempfile
@@ -27,12 +26,25 @@ from firestore_emulator.stack import HOST, CannotStart
 from firestore_outbox.local.dev_log import Tell
 from firestore_outbox.local.functions_host import TRIGGERS
 from firestore_outbox.local.product import INDEXES, RULES
+from firestore_outbox.local.provider_urls import provider_urls
 from firestore_outbox.local.reload import HandlerFiles
 from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET
+from firestore_outbox.providers.credentials import EVERYBODY, FILE_VARIABLE, SECRETS_VARIABLE, VARIABLE
+from firestore_outbox.providers.store_secrets import FileKeeper
 
 PROJECT = "demo-outbox"
-QUEUE = f"projects/{PROJECT}/locations/us-central1/queues/outbox-lanes"
-SERVICE_ACCOUNT = f"outbox-tasks@{PROJECT}.iam.gserviceaccount.com"
+
+
+def queue_of(project: str) -> str:
+    return f"projects/{project}/locations/us-central1/queues/outbox-lanes"
+
+
+def service_account_of(project: str) -> str:
+    return f"outbox-tasks@{project}.iam.gserviceaccount.com"
+
+
+QUEUE = queue_of(PROJECT)
+SERVICE_ACCOUNT = service_account_of(PROJECT)
 UNSIGNED_TOKENS = f"{HOST}:9099"
 """Where firebase-admin would find an emulator. None is needed: with this set it believes unsigned tokens."""
 
@@ -65,6 +77,19 @@ PARTS = {
     "provider": "the provider simulator",
     "page": "the chat page",
 }
+EXPORTED = (
+    "FIRESTORE_EMULATOR_HOST",
+    "CLOUD_TASKS_EMULATOR_HOST",
+    "OUTBOX_WORKER_URL",
+    "OUTBOX_PROJECT",
+    "GOOGLE_CLOUD_PROJECT",
+    "OUTBOX_SIMULATED_URL",
+    FILE_VARIABLE,
+    "OUTBOX_MEDIA_DIR",
+)
+"""Variables that commands in other terminals need."""
+STRANGERS_SECONDS = 2.0
+"""Between two looks for documents in databases that the stack does not serve."""
 TRIES = 3
 """How often ports are chosen, where they may be any."""
 
@@ -73,6 +98,8 @@ TRIES = 3
 class DevSettings:
     """Ports of 0 are free ones."""
 
+    project: str = PROJECT
+    """The project id of all parts; clients must use the same."""
     firestore_port: int = 8080
     tasks_port: int = 8123
     functions_port: int = 8081
@@ -94,7 +121,7 @@ class DevSettings:
 
 
 def _silent(_: str) -> None:
-    """Nobody reads."""
+    """For a stack whose progress is not shown."""
 
 
 class DevStack:
@@ -139,22 +166,49 @@ class DevStack:
         return {
             "FIRESTORE_EMULATOR_HOST": self.firestore,
             "FIREBASE_AUTH_EMULATOR_HOST": UNSIGNED_TOKENS,
-            "GOOGLE_CLOUD_PROJECT": PROJECT,
-            "OUTBOX_PROJECT": PROJECT,
+            "GOOGLE_CLOUD_PROJECT": self.settings.project,
+            "OUTBOX_PROJECT": self.settings.project,
             "OUTBOX_TASKS_EMULATOR_HOST": self.tasks,
             "OUTBOX_WORKER_URL": self.worker_url,
-            "OUTBOX_SERVICE_ACCOUNT": SERVICE_ACCOUNT,
-            "OUTBOX_SIMULATED_URL": self.provider_url,
-            "OUTBOX_WHATSAPP_CLOUD_URL": f"{self.provider_url}/whatsapp_cloud/v23.0",
-            "OUTBOX_INTERAKT_URL": f"{self.provider_url}/interakt/{{accountId}}",
-            "OUTBOX_CREDENTIALS": json.dumps({"*": self._credentials}),
+            "OUTBOX_SERVICE_ACCOUNT": service_account_of(self.settings.project),
+            **provider_urls(self.provider_url),
+            **self._credentials_variable,
             **self._media,
             **self.settings.environment,
         }
 
     @property
+    def exports(self) -> dict[str, str]:
+        """What a command in another terminal needs to find the stack and to use it as the stack's own parts do."""
+        known = {**self.environment, "CLOUD_TASKS_EMULATOR_HOST": self.tasks}
+        return {name: known[name] for name in EXPORTED if name in known}
+
+    @property
+    def _credentials_file(self) -> Path | None:
+        """The file of credentials, which `outbox accounts add` and the parts share: an account's own credentials win
+        over those of the simulator. None: the settings or the environment name another place."""
+        if any(name in self.settings.environment for name in (FILE_VARIABLE, VARIABLE, SECRETS_VARIABLE)):
+            return None
+        if os.environ.get(FILE_VARIABLE):
+            return None
+        return (self.settings.data or self._logs).absolute() / "credentials.json"
+
+    @property
+    def _credentials_variable(self) -> dict[str, str]:
+        file = self._credentials_file
+        if file is not None:
+            return {FILE_VARIABLE: str(file)}
+        return {FILE_VARIABLE: os.environ[FILE_VARIABLE]} if os.environ.get(FILE_VARIABLE) else {}
+
+    async def _keep_credentials(self) -> None:
+        file = self._credentials_file
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            await FileKeeper(file).keep(EVERYBODY, self._credentials)
+
+    @property
     def _credentials(self) -> dict[str, str]:
-        """Of every account, whatever its provider: the simulator stands for all of them."""
+        """Credentials for each account that has none of its own: the simulator answers for every provider."""
         return {
             "webhookSecret": DEFAULT_SECRET,
             "token": "local",
@@ -171,8 +225,7 @@ class DevStack:
     def _media(self) -> dict[str, str]:
         """Files are kept with everything else, unless the environment names a place for them."""
         named = [name for name in ("OUTBOX_MEDIA_DIR", "OUTBOX_MEDIA_BUCKET") if os.environ.get(name)]
-        data = self.settings.data
-        return {} if named or data is None else {"OUTBOX_MEDIA_DIR": str((data / "media").absolute())}
+        return {} if named else {"OUTBOX_MEDIA_DIR": str((self.settings.data or self._logs).absolute() / "media")}
 
     async def __aenter__(self) -> DevStack:
         for left in reversed(range(TRIES)):
@@ -188,6 +241,7 @@ class DevStack:
     async def _start(self) -> None:
         self._choose_ports()
         self._logs = Path(self._exit.enter_context(tempfile.TemporaryDirectory(prefix="outbox-logs-")))
+        await self._keep_credentials()
         await _all_of(self._start_firestore(), *(self.start(name, given) for name, given in self._arguments()))
         await self._register_trigger()
         await self._start_page()
@@ -195,7 +249,7 @@ class DevStack:
         self._exit.callback(sweeper.cancel)
 
     def _was_taken_meanwhile(self, error: BaseException) -> bool:
-        """Between our choosing a free port and the process's taking it, somebody else has."""
+        """Whether another process took a port between our choice of it and the part's start."""
         failed = isinstance(error, CannotStart | ProcessFailed | EmulatorFailed)
         return failed and 0 in self._wanted_ports.values() and ("is taken" in str(error) or "in use" in str(error))
 
@@ -252,7 +306,8 @@ class DevStack:
     def _arguments(self) -> Iterator[tuple[str, list[str]]]:
         """Each process and how it is called. None of them needs another one to begin."""
         settings, port = self.settings, {name: str(number) for name, number in self.ports.items()}
-        google = ["firestore_outbox.cli", "emulator", "--tasks-port", port["tasks"], "--queue", QUEUE]
+        google = ["firestore_outbox.cli", "emulator", "--tasks-port", port["tasks"]]
+        google += ["--queue", queue_of(settings.project)]
         provider = ["firestore_outbox.local.simulators", "--port", port["provider"]]
         provider += ["--webhook", f"http://{self._functions}/{{provider}}/{{accountId}}"]
         if settings.official:
@@ -272,7 +327,8 @@ class DevStack:
     async def _start_page(self) -> None:
         """After Firestore, where it finds its accounts or makes them."""
         if "page" in self.ports:
-            page = ["firestore_outbox.local.chat_page", "--port", str(self.ports["page"]), "--project", PROJECT]
+            page = ["firestore_outbox.local.chat_page", "--port", str(self.ports["page"])]
+            page += ["--project", self.settings.project]
             page += ["--firestore", self.firestore, "--provider", self.provider_url]
             page += ["--functions", f"http://{self._functions}", "--worker", self.worker_url]
             await self.start("page", page)
@@ -322,8 +378,23 @@ class DevStack:
             except ProcessFailed as error:
                 self._tell(f"{name} does not start with the change: {error}. It is tried again.")
 
+    async def report_strangers(self) -> None:
+        """Tell of each database that no part of the stack works on and that holds documents, once, until cancelled.
+
+        Google's emulator does not list databases: there is nothing to tell then."""
+        known = {f"projects/{self.settings.project}/databases/(default)"}
+        async with httpx.AsyncClient(trust_env=False, timeout=30, base_url=f"http://{self.firestore}") as client:
+            while not self.settings.official:
+                await asyncio.sleep(STRANGERS_SECONDS)
+                with contextlib.suppress(httpx.HTTPError):  # the emulator starts again
+                    answer = await client.get("/emulator/v1/databases")
+                    found = {one["name"] for one in answer.json()["databases"]} if answer.is_success else set()
+                    for name in sorted(found - known):
+                        self._tell(stranger(name, self.settings.project))
+                    known |= found
+
     async def _register_trigger(self) -> None:
-        url = f"http://{self.firestore}/emulator/v1/projects/{PROJECT}/eventarcTrigger"
+        url = f"http://{self.firestore}/emulator/v1/projects/{self.settings.project}/eventarcTrigger"
         async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
             for name, documents in TRIGGERS.items():
                 trigger = trigger_on(documents)
@@ -334,12 +405,28 @@ class DevStack:
         channel = grpc.aio.insecure_channel(self.tasks)
         client = tasks_v2.CloudTasksAsyncClient(transport=CloudTasksGrpcAsyncIOTransport(channel=channel))
         worker = self.environment["OUTBOX_WORKER_URL"]  # the settings may name another: a balancer before several
-        token = tasks_v2.OidcToken(service_account_email=SERVICE_ACCOUNT, audience=worker)
+        account = self.environment["OUTBOX_SERVICE_ACCOUNT"]
+        token = tasks_v2.OidcToken(service_account_email=account, audience=worker)
         request = tasks_v2.HttpRequest(url=f"{worker}/tasks/sweep", body=b"{}", oidc_token=token)
+        queue = queue_of(self.settings.project)
         while True:
             await asyncio.sleep(self.settings.sweep_seconds)
             with contextlib.suppress(GoogleAPICallError):  # down for a moment: the next minute comes
-                await client.create_task(parent=QUEUE, task=tasks_v2.Task(http_request=request))
+                await client.create_task(parent=queue, task=tasks_v2.Task(http_request=request))
+
+
+def stranger(name: str, project: str) -> str:
+    """What to do about documents in this database (`projects/x/databases/y`), which the stack does not serve."""
+    _, other, _, database = name.split("/")
+    if other != project:
+        return (
+            f"! a client writes to project {other}, and this stack serves project {project}: nothing of it is sent."
+            f" Use the project id {project} in that client, or start `outbox dev --project {other}`"
+        )
+    return (
+        f"! a client writes to the database {database}, and the outbox works on (default): nothing of it is sent."
+        " Use (default) in that client"
+    )
 
 
 async def _all_of(*work: Awaitable[object]) -> None:

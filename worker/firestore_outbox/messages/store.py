@@ -195,12 +195,15 @@ class MessageStore:
 
     # --- what a run reads and writes
 
-    async def of_run(self, run_id: str, status: OutboxStatus, limit: int, after: str | None = None) -> list[Stored]:
-        """A page of a run's documents of one status, by name; behind that requestId, if given. Large documents make it
-        shorter than its limit; it is empty only when none follow."""
+    async def of_run(
+        self, run_id: str, status: OutboxStatus | None, limit: int, after: str | None = None
+    ) -> list[Stored]:
+        """A page of a run's documents, by name, behind the requestId `after`. `status` None means all of them. Large
+        documents make the page shorter than its limit; it is empty only if none follow."""
+        of_status = () if status is None else (("status", "==", status.value),)
         query = Find(
             collection=paths.OUTBOX,
-            where=(("runId", "==", run_id), ("status", "==", status.value)),
+            where=(("runId", "==", run_id), *of_status),
             order_by=("__name__",),
             limit=limit,
             start_after=None if after is None else (paths.outbox(after),),
@@ -231,7 +234,10 @@ class MessageStore:
         return await self._gateway.count(Find(collection=paths.MESSAGES, group=True, where=where))
 
     async def count_waiting(self, account_id: str) -> int:
-        where = (("accountId", "==", account_id), ("status", "==", OutboxStatus.QUEUED.value))
+        return await self.count_in_status(account_id, OutboxStatus.QUEUED)
+
+    async def count_in_status(self, account_id: str, status: OutboxStatus) -> int:
+        where = (("accountId", "==", account_id), ("status", "==", status.value))
         return await self._gateway.count(Find(collection=paths.OUTBOX, where=where))
 
     async def move(

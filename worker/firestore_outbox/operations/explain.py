@@ -1,7 +1,8 @@
-"""Why a message has not been sent: reads what the pure answer needs (domain/why.py). Costs three to five reads."""
+"""Why a message has not been sent, and why a run has not ended: reads for the pure answers of why.py and run_why.py."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from firestore_outbox.accounts.account import Account
@@ -11,13 +12,18 @@ from firestore_outbox.lane.ref import outbox_lane
 from firestore_outbox.lane.store import LaneStore
 from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
 from firestore_outbox.messages.store import MessageStore
+from firestore_outbox.operations.run_why import RunWhy, run_why
 from firestore_outbox.operations.why import Why, why
 from firestore_outbox.providers.registry import Providers
+from firestore_outbox.reminders.store import RunStore
+from firestore_outbox.reminders.summary import Summary
 from firestore_outbox.sessions.store import SessionStore
 from firestore_outbox.sessions.why import SessionWait, session_wait
 
 
 class Explain:
+    """Costs three to five reads."""
+
     def __init__(
         self,
         messages: MessageStore,
@@ -55,3 +61,32 @@ class Explain:
             return None
         stored = await self._sessions.read(account.account_id)
         return session_wait(stored.hot, stored.memory, account.account_id, now)
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainRun:
+    runs: RunStore
+    summary: Summary
+    accounts: AccountStore
+    lanes: LaneStore
+    clock: Clock
+
+    async def __call__(self, run_id: str) -> RunWhy | None:
+        """None: there is no such run."""
+        stored = await self.runs.run(run_id)
+        if stored is None:
+            return None
+        run = stored.run
+        account = await self.accounts.read(run.account_id)
+        if not isinstance(account, Account):
+            return RunWhy(sentences=(account.sentence,), ends_at=None)
+        summary = stored.data.get("errorSummary")
+        return run_why(
+            run,
+            await self.summary.counts(run),
+            account,
+            (await self.lanes.read(outbox_lane(run.account_id))).lane,
+            await self.summary.forecast(run),
+            summary if isinstance(summary, str) else None,
+            self.clock(),
+        )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from firestore_outbox.accounts.store import AccountStore
 from firestore_outbox.clock import Clock
 from firestore_outbox.firestore.compare_and_set import AGAIN, Again
@@ -15,9 +17,9 @@ class Pause:
     def __init__(self, accounts: AccountStore) -> None:
         self._accounts = accounts
 
-    async def __call__(self, account_id: str) -> bool:
-        """False: there is no such account."""
-        return await self._accounts.pause(account_id)
+    async def __call__(self, account_id: str, until: datetime | None = None) -> bool:
+        """Pause until that time; None means until an operator resumes it. False: there is no such account."""
+        return await self._accounts.pause(account_id, until)
 
 
 class Resume:

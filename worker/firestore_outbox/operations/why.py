@@ -81,7 +81,7 @@ def why(
     waits_for_session = session if session is not None and not own else None  # what is not due yet asks for no session
     reasons = [*own, *_lane(message, lane, account, now), *_session(waits_for_session)]
     earliest: datetime | None = max([now, *(reason.until for reason in reasons if reason.until is not None)])
-    hindrance, earliest = _account(account, earliest)
+    hindrance, earliest = account_reasons(account, earliest)
     if waits_for_session is not None and waits_for_session.needs_a_person:
         earliest = None
     reasons = [*hindrance, *reasons]
@@ -127,7 +127,8 @@ def _own(message: OutboxMessage, now: datetime) -> list[Reason]:
     ]
 
 
-def _lane(message: OutboxMessage, lane: Lane, account: Account, now: datetime) -> list[Reason]:
+def lane_reasons(lane: Lane, now: datetime) -> list[Reason]:
+    """What keeps all messages of the account back: a throttle, or errors of its lane."""
     reasons: list[Reason] = []
     if lane.paused_until is not None and lane.paused_until > now:
         until = lane.paused_until
@@ -136,6 +137,11 @@ def _lane(message: OutboxMessage, lane: Lane, account: Account, now: datetime) -
         times = "once" if lane.failures == 1 else f"{lane.failures} times in a row"
         sentence = f"The account's lane failed {times}; the next try is at {shown_time(lane.retry_at)}."
         reasons.append(_reason(Cause.LANE_FAILING, lane.retry_at, f"{sentence} See lane_failed in the log."))
+    return reasons
+
+
+def _lane(message: OutboxMessage, lane: Lane, account: Account, now: datetime) -> list[Reason]:
+    reasons = lane_reasons(lane, now)
     hold = lane.holds.get(message.thread_id)
     if hold is not None and hold.request_id != message.request_id:
         if hold.request_id is not None:
@@ -160,7 +166,7 @@ def _session(wait: SessionWait | None) -> list[Reason]:
     return [] if wait is None else [_reason(Cause.SESSION, wait.until, wait.sentence)]
 
 
-def _account(account: Account, at: datetime | None) -> tuple[list[Reason], datetime | None]:
+def account_reasons(account: Account, at: datetime | None) -> tuple[list[Reason], datetime | None]:
     """What the account says about that time, and when it lets a message go from then on."""
     reasons: list[Reason] = []
     while at is not None:
@@ -168,11 +174,11 @@ def _account(account: Account, at: datetime | None) -> tuple[list[Reason], datet
         if not isinstance(closed, Closed):
             break
         at = closed.until
-        reasons.append(_closed(closed))
+        reasons.append(closed_reason(closed))
     return reasons, at
 
 
-def _closed(closed: Closed) -> Reason:
+def closed_reason(closed: Closed) -> Reason:
     match closed.because:
         case Hindrance.PARKED:
             sentence = "The account is parked: the provider refuses it. Correct its credentials and resume it."

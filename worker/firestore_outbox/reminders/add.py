@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from firestore_outbox.accounts.account import Account, Closed, Hindrance, sending
+from firestore_outbox.accounts.account import Account, sending
 from firestore_outbox.accounts.store import AccountStore
 from firestore_outbox.accounts.window import window_end_at
 from firestore_outbox.clock import Clock
@@ -24,7 +24,7 @@ from firestore_outbox.messages.store import MessageStore
 from firestore_outbox.reminders.calendar import InvalidSchedule
 from firestore_outbox.reminders.check import NO_TIME_LEFT, Faulty, Judged, NewReminder, judge, next_fires
 from firestore_outbox.reminders.fire import SECOND_LOOK
-from firestore_outbox.reminders.forecast import Forecast, forecast
+from firestore_outbox.reminders.forecast import Forecast, forecast, held_up
 from firestore_outbox.reminders.reminder import LATE, InvalidReminder, Reminder, parse_reminder
 from firestore_outbox.reminders.reminder_states import ReminderStatus
 from firestore_outbox.reminders.store import INCOMPLETE, RunStore, StoredReminder, forecast_fields
@@ -148,11 +148,7 @@ class Remind:
             on_window_end=reminder.on_window_end,
             now=start,
         )
-        closed = sending(account, now)
-        if isinstance(closed, Closed) and closed.because is not Hindrance.WINDOW:
-            sentence = f"the account is {closed.because}, and sends nothing before it is resumed"
-            return Forecast(ends_at=told.ends_at, warning="; ".join(filter(None, (told.warning, sentence))))
-        return told
+        return held_up(told, sending(account, now))
 
     async def set_status(self, reminder_id: str, status: ReminderStatus) -> Changed | NotChanged:
         """Paused, or active again; what was missed meanwhile is then treated as `missed` says."""

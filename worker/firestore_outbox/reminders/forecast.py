@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from firestore_outbox.accounts.account import Closed, Hindrance, Open
 from firestore_outbox.accounts.window import Window, next_open, window_end_at
 from firestore_outbox.reminders.run import OnWindowEnd
+from firestore_outbox.shown_time import shown_time
 
 LONGEST = timedelta(days=366)
-"""Beyond this nobody plans, and the walk through the days ends."""
+"""The walk through the days ends here: no plan reaches further."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
     ends_at: datetime | None
-    """None: not within a year."""
+    """None: not within a year, or not before an operator resumes the account."""
     warning: str | None
     """For a person; None if everything goes out in its window."""
 
@@ -53,6 +55,25 @@ def forecast(
         return Forecast(ends_at=None, warning=f"{sentence}, and it would go on for more than a year")
     shown = ends_at.astimezone(window.zone)
     return Forecast(ends_at=ends_at, warning=f"{sentence}, and it goes on until {shown:%Y-%m-%d %H:%M}")
+
+
+def starts_at(now: datetime, closed: Open | Closed) -> datetime:
+    """When the account sends again, if that is known; otherwise now."""
+    if not isinstance(closed, Closed) or closed.because is Hindrance.WINDOW or closed.until is None:
+        return now
+    return max(now, closed.until)
+
+
+def held_up(told: Forecast, closed: Open | Closed) -> Forecast:
+    """The forecast with what the account's own state means for it. Without a known end of a pause there is no end."""
+    if not isinstance(closed, Closed) or closed.because is Hindrance.WINDOW:
+        return told
+    if closed.until is None:
+        sentence = f"the account is {closed.because}, and sends nothing before it is resumed"
+    else:
+        sentence = f"the account is {closed.because} until {shown_time(closed.until)}"
+    warning = "; ".join(filter(None, (told.warning, sentence)))
+    return Forecast(ends_at=None if closed.until is None else told.ends_at, warning=warning)
 
 
 def through_windows(window: Window, start: datetime, needed: timedelta) -> datetime | None:

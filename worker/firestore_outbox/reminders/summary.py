@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from firestore_outbox import log
-from firestore_outbox.accounts.account import Account
+from firestore_outbox.accounts.account import Account, sending
 from firestore_outbox.accounts.store import AccountStore
 from firestore_outbox.clock import Clock
 from firestore_outbox.firestore.compare_and_set import AGAIN, Again, Contended
@@ -17,7 +17,7 @@ from firestore_outbox.lane.ref import outbox_lane
 from firestore_outbox.lane.store import LaneStore
 from firestore_outbox.messages.model import MessageStatus, OutboxMessage, OutboxStatus
 from firestore_outbox.messages.store import MessageStore
-from firestore_outbox.reminders.forecast import Forecast, forecast
+from firestore_outbox.reminders.forecast import Forecast, forecast, held_up, starts_at
 from firestore_outbox.reminders.run import Counts, Run, error_summary, verdict
 from firestore_outbox.reminders.store import RunStore, StoredRun, count_fields
 
@@ -92,21 +92,24 @@ class Summary:
         return counts
 
     async def forecast(self, run: Run) -> Forecast:
-        """As things are now."""
-        account = await self.accounts.read(run.account_id)
-        cap = account.cap if isinstance(account, Account) else None
+        """When the run ends as things are now, the state of its account included."""
+        account, now = await self.accounts.read(run.account_id), self.clock()
+        if not isinstance(account, Account):
+            return Forecast(ends_at=None, warning=account.sentence)
+        cap, closed = account.cap, sending(account, now)
         lane = (await self.lanes.read(outbox_lane(run.account_id))).lane
         left = await self.messages.count_of_run(run.run_id, OutboxStatus.QUEUED)
         waiting = await self.messages.count_waiting(run.account_id)
-        return forecast(
+        told = forecast(
             targets=left,
             ahead=max(0, waiting - left),
             interval=None if cap is None else cap.stretched(lane.rate_factor),
             window=run.window,
             window_end=run.window_end_at,
             on_window_end=run.on_window_end,
-            now=self.clock(),
+            now=starts_at(now, closed),
         )
+        return held_up(told, closed)
 
     async def _most_often(self, run: Run, counts: Counts) -> str | None:
         if not counts.failed:

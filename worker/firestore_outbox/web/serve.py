@@ -11,7 +11,7 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime, timedelta
 from random import SystemRandom
@@ -43,8 +43,10 @@ MOST_LANES = 300
 
 
 @asynccontextmanager
-async def system_from_environment(settings: Settings) -> AsyncIterator[System]:
-    """Everything a process of ours needs, built inside the running loop and closed in the end."""
+async def system_from_environment(
+    settings: Settings, environment: Mapping[str, str] = os.environ
+) -> AsyncIterator[System]:
+    """Build everything that a process needs, inside the running loop, and close it at the end of the block."""
     client = firestore_client(settings)
     queries = query_channel(client)
     low, high = settings.part_jitter
@@ -54,12 +56,12 @@ async def system_from_environment(settings: Settings) -> AsyncIterator[System]:
     )
     registry = providers(
         ProviderSettings(
-            simulated_url=os.environ.get("OUTBOX_SIMULATED_URL", "http://127.0.0.1:8083"),
-            interakt_url=os.environ.get("OUTBOX_INTERAKT_URL", INTERAKT_URL),
-            whatsapp_cloud_url=os.environ.get("OUTBOX_WHATSAPP_CLOUD_URL", WHATSAPP_CLOUD_URL),
+            simulated_url=environment.get("OUTBOX_SIMULATED_URL", "http://127.0.0.1:8083"),
+            interakt_url=environment.get("OUTBOX_INTERAKT_URL", INTERAKT_URL),
+            whatsapp_cloud_url=environment.get("OUTBOX_WHATSAPP_CLOUD_URL", WHATSAPP_CLOUD_URL),
             part_jitter=PartJitter(shortest=low, longest=high),
         ),
-        credentials=credentials_from(os.environ),
+        credentials=credentials_from(environment),
         media=delivery,
     )
     remote = _remote_handler(settings)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from multiprocessing import get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process
 
 from firestore_emulator.virtual_time import SimulationError, run
 from firestore_outbox.local.simulation.checks import breaches
@@ -166,12 +168,30 @@ def _results(first: int, count: int, jobs: int) -> Iterator[Result]:
             range(start, min(start + SEEDS_A_TASK, first + count))
             for start in range(first, first + count, SEEDS_A_TASK)
         ]
-        for done in as_completed([pool.submit(_run_range, one) for one in ranges]):
-            yield from done.result()
+        try:
+            with _interrupts_blocked():
+                submitted = [pool.submit(_run_range, one) for one in ranges]
+            for done in as_completed(submitted):
+                yield from done.result()
+        except BaseException:  # Ctrl-C, or the caller wants no more
+            for process in active_children():
+                process.terminate()
+            raise
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Processes that start inside never see Ctrl-C, which a terminal sends to all of them: the parent ends them. A
+    Ctrl-C that comes meanwhile reaches the parent at the end of the block."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _end_with_the_asker() -> None:
-    """A pool's processes outlive whoever made it and was killed: they wait for work for ever."""
+    """Without this, the processes of a pool outlive a parent that was killed, and wait for work for ever."""
     asker = parent_process()
     assert asker is not None, "this runs in a process of the pool"
 
