@@ -54,7 +54,7 @@ def settle(
 
         result = await system.settle(request_id, SettledAs(settled_as))
         if isinstance(result, NotSettled):
-            fail(result.sentence)
+            fail(f"{result.sentence.rstrip('.')}; `outbox list --status uncertain` shows what waits for you")
         return result
 
     settled = with_system(work)
@@ -108,7 +108,8 @@ def _show_redriven(results: list[Redriven | NotRedriven], account: str | None, a
         console.print(f"{len(redriven)} back in the queue" + (f", {len(left)} left as they are" if left else ""))
     if not redriven:
         if left:
-            fail(f"nothing to redrive: {left[0].request_id}: {left[0].sentence}")
+            why = f"{left[0].request_id}: {left[0].sentence}"
+            fail(f"nothing to redrive: {why}; `outbox list --status failed` shows what can be")
         fail(f"nothing to redrive: no message of {account} has failed")
     if left and not as_json:
         for result in left[:MOST_REASONS]:
