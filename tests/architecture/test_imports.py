@@ -42,7 +42,7 @@ PURE: Mapping[str, tuple[str, ...]] = {
         "validation",
     ),
     "operations.audit": ("evidence",),
-    "operations": ("run_why", "why"),
+    "operations": ("doctor", "run_why", "why"),
     "providers": ("outcome",),
     "receipts": ("rules",),
     "reminders": ("due_times", "forecast", "reminder", "reminder_states", "run"),

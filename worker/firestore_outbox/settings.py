@@ -17,7 +17,7 @@ from firestore_outbox.sessions.states import Rules
 
 PREFIX = "OUTBOX_"
 READ_ELSEWHERE = frozenset(
-    {"OUTBOX_CREDENTIALS", "OUTBOX_HOST", "OUTBOX_LOG_LEVEL"}
+    {"OUTBOX_CREDENTIALS", "OUTBOX_DOCTOR_EMULATOR_HOST", "OUTBOX_HOST", "OUTBOX_LOG_LEVEL"}
     | {f"OUTBOX_{name}_URL" for name in ("INTERAKT", "SIMULATED", "WHATSAPP_CLOUD")}
 )
 """Variables that other modules read."""

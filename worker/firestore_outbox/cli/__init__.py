@@ -27,6 +27,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "media": ("media",),
     "migrate": ("migrate",),
     "providers": ("providers",),
+    "doctor": ("doctor",),
 }
 """Module of this package -> the commands that it registers."""
 COMPLETION_VARIABLE = "_OUTBOX_COMPLETE"

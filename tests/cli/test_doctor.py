@@ -1,0 +1,134 @@
+"""`outbox doctor` against a server that answers as Google's APIs do: each fault is named, with its fix."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from google.cloud import firestore_admin_v1, tasks_v2
+
+from tests.cli.google_apis import DATABASE, HERE, PROJECT, WORKER_URL, a_complete_project, google_apis
+from tests.cli.support import Said, outbox
+
+INDEXES = f"/firestore/v1/{DATABASE}/collectionGroups/-/indexes"
+FIELDS = f"/firestore/v1/{DATABASE}/collectionGroups/-/fields"
+QUEUE = f"/cloudtasks/v2/{HERE}/queues/outbox-lanes"
+JOB = f"/cloudscheduler/v1/{HERE}/jobs/outbox-sweep"
+RELEASE = f"/firebaserules/v1/projects/{PROJECT}/releases/cloud.firestore"
+RULESET = f"/firebaserules/v1/projects/{PROJECT}/rulesets/aaaa-bbbb"
+WORKER = f"/run/v2/{HERE}/services/outbox-worker"
+SECRETS = f"/secretmanager/v1/projects/{PROJECT}/secrets"
+TASKS_ACCOUNT = f"/iam/v1/projects/{PROJECT}/serviceAccounts/outbox-tasks@{PROJECT}.iam.gserviceaccount.com"
+FORBIDDEN = {"error": {"code": 403, "message": "The caller does not have permission", "status": "PERMISSION_DENIED"}}
+
+
+def examined(answers: dict[str, Any], *options: str) -> Said:
+    with google_apis(answers) as address:
+        environment: dict[str, str | None] = {
+            "OUTBOX_DOCTOR_EMULATOR_HOST": address,
+            "OUTBOX_PROJECT": PROJECT,
+            "OUTBOX_WORKER_URL": WORKER_URL,
+        }
+        return outbox("doctor", *options, env=environment)
+
+
+def test_a_complete_project_is_in_order() -> None:
+    said = examined(a_complete_project())
+    assert said.code == 0, said
+    lines = said.out.splitlines()
+    assert [line.split()[0] for line in lines[:-1]] == ["ok"] * 9
+    assert lines[-1] == "everything that could be checked is in order"
+
+
+def changed(path: str, **fields: Any) -> dict[str, Any]:
+    answers = a_complete_project()
+    answers[path] = {**answers[path], **fields}
+    return answers
+
+
+def without(path: str) -> dict[str, Any]:
+    answers = a_complete_project()
+    del answers[path]
+    return answers
+
+
+def with_index(**fields: Any) -> dict[str, Any]:
+    answers = a_complete_project()
+    answers[INDEXES]["indexes"][-1].update(fields)
+    return answers
+
+
+@pytest.mark.parametrize(
+    ("answers", "name", "verdict", "words", "fix"),
+    [
+        (without(f"/firestore/v1/{DATABASE}"), "database", "broken", "no database", "deploy/project.sh"),
+        (with_index(state="CREATING"), "indexes", "wait", "1 of", "run outbox doctor again"),
+        (with_index(state="NEEDS_REPAIR"), "indexes", "broken", "Could not be built", "deploy/firestore.sh"),
+        (with_index(queryScope="COLLECTION_GROUP"), "indexes", "broken", "Missing: runs(", "deploy/firestore.sh"),
+        (changed(FIELDS, fields=[]), "ttl", "broken", "No TTL policy on outbox.expireAt", "deploy/firestore.sh"),
+        (
+            without(f"/firebaserules/v1/projects/{PROJECT}/releases/cloud.firestore"),
+            "rules",
+            "broken",
+            "No security",
+            "f",
+        ),
+        (changed(RULESET, source={"files": [{"content": "old"}]}), "rules", "warning", "differ", "deploy/firestore.sh"),
+        (without(QUEUE), "queue", "broken", "no queue outbox-lanes in us-central1", "deploy/queue.sh"),
+        (changed(QUEUE, state="PAUSED"), "queue", "broken", "is PAUSED", "gcloud tasks queues resume outbox-lanes"),
+        (changed(QUEUE, retryConfig={"maxBackoff": "3600s"}), "queue", "warning", "3600 s", "deploy/queue.sh"),
+        (without(JOB), "scheduler", "broken", "no job outbox-sweep", "deploy/schedule.sh"),
+        (changed(JOB, state="PAUSED"), "scheduler", "broken", "is PAUSED", "gcloud scheduler jobs resume outbox-sweep"),
+        (changed(JOB, status={"code": 13}), "scheduler", "warning", "failed (code 13", "gcloud logging read"),
+        (changed(JOB, httpTarget={}), "scheduler", "broken", "the worker refuses it", "deploy/schedule.sh"),
+        (without(WORKER), "worker", "broken", "no service outbox-worker", "deploy/worker.sh IMAGE"),
+        (
+            changed(WORKER, terminalCondition={"message": "no image"}),
+            "worker",
+            "broken",
+            "no image",
+            "deploy/worker.sh",
+        ),
+        (without(TASKS_ACCOUNT), "service accounts", "broken", "Missing: outbox-tasks", "deploy/project.sh"),
+        (changed(TASKS_ACCOUNT, disabled=True), "service accounts", "broken", "is disabled", "service-accounts enable"),
+        (changed(SECRETS, secrets=[]), "secrets", "broken", "shop has no secret", "outbox accounts add shop --replace"),
+        ({**a_complete_project(), SECRETS: FORBIDDEN}, "secrets", "unknown", "permission", "gcloud auth application"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_each_fault_is_named_with_the_command_that_ends_it(
+    answers: dict[str, Any], name: str, verdict: str, words: str, fix: str
+) -> None:
+    said = examined(answers, "--json")
+    assert said.code == (1 if verdict == "broken" else 0), said
+    (check,) = [check for check in said.json if check["verdict"] != "ok"]
+    assert (check["name"], check["verdict"]) == (name, verdict)
+    assert words in check["sentence"]
+    assert fix in check["fix"]
+
+
+def test_a_person_reads_the_fix_below_what_is_wrong() -> None:
+    lines = examined(without(QUEUE)).out.splitlines()
+    (at,) = [number for number, line in enumerate(lines) if line.startswith("FAIL")]
+    assert lines[at + 1].split() == ["->", "deploy/queue.sh"]
+    assert lines[-1] == "1 to fix, from top to bottom"
+
+
+def test_without_credentials_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/no/such/file")
+    said = outbox("doctor", "--project", PROJECT)
+    assert (said.code, said.out) == (1, "")
+    assert "gcloud auth application-default login" in said.err
+    assert outbox("doctor", env={"OUTBOX_PROJECT": None}).code == 2
+
+
+def test_the_servers_answers_have_the_form_of_googles_own() -> None:
+    """Google's message types refuse a field or a state that they do not know."""
+    answers = a_complete_project()
+    for index in answers[INDEXES]["indexes"]:
+        firestore_admin_v1.Index.from_json(json.dumps(index))
+    for field in answers[FIELDS]["fields"]:
+        firestore_admin_v1.Field.from_json(json.dumps(field))
+    firestore_admin_v1.types.Database.from_json(json.dumps(answers[f"/firestore/v1/{DATABASE}"]))
+    tasks_v2.Queue.from_json(json.dumps(answers[QUEUE]))
