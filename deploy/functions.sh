@@ -11,7 +11,7 @@ common=(
   --build-service-account="projects/$PROJECT_ID/serviceAccounts/$DEPLOY_ACCOUNT"
   --service-account="$FUNCTIONS_ACCOUNT"
   --cpu=1 --memory=512Mi --concurrency=80 --min-instances=0
-  --set-env-vars="PYTHONPATH=/workspace/worker,$SETTINGS"
+  --set-env-vars="PYTHONPATH=$MODULES,$SETTINGS"
 )
 
 deploy() {

@@ -8,6 +8,9 @@ FIRESTORE_LOCATION="${FIRESTORE_LOCATION:-$REGION}" # a region, or nam5 or eur3;
 PROJECT_NUMBER="${PROJECT_NUMBER:-$(gcloud projects describe "$PROJECT_ID" --format='value(projectNumber)')}"
 export CLOUDSDK_CORE_PROJECT="$PROJECT_ID" CLOUDSDK_CORE_DISABLE_PROMPTS=1
 
+MODULES=/workspace/worker # where the functions find firestore_outbox
+[ ! -f deploy/own.sh ] || source deploy/own.sh # a project that installs the distribution has its own (outbox init)
+
 REPOSITORY=outbox
 QUEUE=outbox-lanes
 WORKER=outbox-worker

@@ -26,6 +26,8 @@ COMMANDS = (
     "lanes",
     "audit",
     "migrate",
+    "doctor",
+    "init",
     "sim",
     "worker",
     "emulator",

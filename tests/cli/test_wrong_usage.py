@@ -72,6 +72,8 @@ COMMAND_LINE: dict[str, tuple[str, ...]] = {
     "reminders add --account shop --targets /no/such.csv --text x --at now": ("cannot be read (FileNotFoundError)",),
     "reminders add --account shop --to +1 --parts x --at now": ("--parts", "the content is not JSON"),
     "media add /no/such/file --account shop": ("does not exist", HELP),
+    "doctor": ("which project? Give --project ID, or set OUTBOX_PROJECT",),
+    "init": ("Missing argument 'DIR'", HELP),
     "dev --project Chat": ("'Chat' is not a project id; it has 6 to 30 lowercase letters",),
     "dev --worker-port 70000": ("--worker-port", HELP),
     "dev --port-base 80": ("--port-base", HELP),

@@ -61,8 +61,10 @@ class Command:
         return " ".join((self.program, *self.arguments))
 
 
-def run(script: str, *arguments: str, where: Path, exists: bool, **environment: str) -> list[Command]:
-    """What the script calls; `exists` tells whether what it looks for is there already."""
+def run(
+    script: str, *arguments: str, where: Path, exists: bool, root: Path = ROOT, **environment: str
+) -> list[Command]:
+    """What a script of the project at `root` calls; `exists`: what it looks for is there already."""
     where.mkdir(parents=True, exist_ok=True)
     record = where / "record"
     record.unlink(missing_ok=True)
@@ -72,7 +74,7 @@ def run(script: str, *arguments: str, where: Path, exists: bool, **environment: 
         program.chmod(0o755)
     kept = {name: os.environ[name] for name in ("HOME", "LANG") if name in os.environ}
     done = subprocess.run(
-        ["bash", str(ROOT / "deploy" / script), *arguments],
+        ["bash", str(root / "deploy" / script), *arguments],
         cwd=where,  # from anywhere
         env={
             **kept,
@@ -93,11 +95,11 @@ def run(script: str, *arguments: str, where: Path, exists: bool, **environment: 
     return [Command(program, tuple(rest)) for program, *rest in calls]
 
 
-def everything(where: Path, *, exists: bool) -> list[Command]:
+def everything(where: Path, *, exists: bool, root: Path = ROOT) -> list[Command]:
     """Every command of every script."""
     scripts = [("project.sh",), ("firestore.sh",), ("worker.sh", "an-image"), ("functions.sh",)]
     scripts += [("functions.sh", "sweep"), ("schedule.sh",)]
-    return [command for call in scripts for command in run(*call, where=where, exists=exists)]
+    return [command for call in scripts for command in run(*call, where=where, exists=exists, root=root)]
 
 
 def one(commands: Sequence[Command], *words: str) -> Command:

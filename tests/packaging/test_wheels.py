@@ -66,6 +66,13 @@ def test_the_outbox_brings_the_files_that_it_runs_from(project: Project) -> None
         assert assets[file] == (ROOT / file).read_bytes()
 
 
+def test_the_installed_command_writes_a_project(project: Project) -> None:
+    directory = project.directory.parent / "own"
+    written = json.loads(project.run(project.program("outbox"), "init", str(directory), "--json").stdout)["files"]
+    assert {"handlers.py", "functions/main.py", "cloudbuild.yaml", "deploy/project.sh", ".dockerignore"} <= set(written)
+    assert (directory / "deploy/names.sh").read_text() == (ROOT / "deploy/names.sh").read_text()
+
+
 def test_the_package_that_is_imported_is_the_installed_one(project: Project) -> None:
     code = "import firestore_outbox as o, firestore_emulator as e; print(o.__file__, e.__file__, o.__version__)"
     outbox, emulator, version = project.run(project.program("python"), "-c", code).stdout.split()

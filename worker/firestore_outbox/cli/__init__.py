@@ -28,6 +28,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "migrate": ("migrate",),
     "providers": ("providers",),
     "doctor": ("doctor",),
+    "init": ("init",),
 }
 """Module of this package -> the commands that it registers."""
 COMPLETION_VARIABLE = "_OUTBOX_COMPLETE"
