@@ -4,8 +4,9 @@
 
 Method. In virtual time on our emulator, each instance with its own connection: eight instances whose 50 callers never
 rest, then one instance alone with 200 callers, for five minutes each, at 100 calls a second and a burst of 10. Then
-eight real processes on the emulator, ten callers each, until each has made its calls. `share` is calls made of calls allowed; `mostWritesASecond` is the busiest document's average; `longestGapSeconds`
-is the longest time in which a busy instance had no turn.
+eight real processes on the emulator, ten callers each, until each has made its calls. `share` is calls made of calls
+allowed; `mostWritesASecond` is the busiest document's average; `longestGapSeconds` is the longest time in which a busy
+instance had no turn.
 """
 
 from __future__ import annotations
