@@ -39,9 +39,9 @@ def list_(as_json: Json = False) -> None:
     if as_json:
         show_json(rows)
         return
-    faults = ["fault"] if any(row["fault"] for row in rows) else []
-    columns = ["provider", "package", "takes", "media", "same key twice", "echoes our id", "credentials"]
-    show_table([*columns, *faults], [_shown(row) for row in rows], "")
+    columns = ["provider", "package", "takes", "media", "same key twice", "echoes our id", "credentials", "fault"]
+    width = len(columns) if any(row["fault"] for row in rows) else len(columns) - 1
+    show_table(columns[:width], [_shown(row)[:width] for row in rows], "")
 
 
 def _rows() -> Iterator[dict[str, Any]]:
@@ -87,4 +87,5 @@ def _shown(row: dict[str, Any]) -> list[str]:
         "delivered once" if profile["resendSafe"] else "delivered twice",
         "yes" if profile["echoesRequestId"] else "no",
         ", ".join(credentials),
+        "",
     ]
