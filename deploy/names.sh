@@ -15,6 +15,7 @@ REPOSITORY=outbox
 QUEUE=outbox-lanes
 WORKER=outbox-worker
 SWEEP_JOB=outbox-sweep
+DEPLOY_TRIGGER=outbox-deploy
 MEDIA_BUCKET="$PROJECT_ID-outbox-media"
 
 # Known before the first deployment, so that the worker can be told its own address: it is the audience of its callers.

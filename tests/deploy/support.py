@@ -19,6 +19,7 @@ from tests.patience import PATIENCE_SECONDS
 ROOT = Path(__file__).parents[2]
 PROJECT = "chat-project"
 NUMBER = "123456789012"
+REPOSITORY = f"projects/{PROJECT}/locations/us-central1/connections/github/repositories/app"
 
 _RECORDER = r"""#!/bin/sh
 { printf '%s\0' "${0##*/}" "$@"; printf '\036'; } >>"$RECORD"
@@ -98,7 +99,8 @@ def run(
 def everything(where: Path, *, exists: bool, root: Path = ROOT) -> list[Command]:
     """Every command of every script."""
     scripts = [("project.sh",), ("firestore.sh",), ("worker.sh", "an-image"), ("functions.sh",)]
-    scripts += [("functions.sh", "sweep"), ("schedule.sh",)]
+    scripts += [("functions.sh", "sweep"), ("functions.sh", "on_event_created", "events"), ("schedule.sh",)]
+    scripts += [("trigger.sh", REPOSITORY)] if (root / "deploy" / "trigger.sh").exists() else []
     return [command for call in scripts for command in run(*call, where=where, exists=exists, root=root)]
 
 

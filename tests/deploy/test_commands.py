@@ -18,7 +18,7 @@ from firestore_outbox.settings import PREFIX, Settings
 from tests.deploy.support import NUMBER, PROJECT, ROOT, Command, ask_gcloud, everything, one, run
 
 WORKER_URL = f"https://outbox-worker-{NUMBER}.us-central1.run.app"
-FUNCTIONS = ("on_outbox_created", "provider_webhook", "enqueue", "reminders", "runs", "sweep")
+FUNCTIONS = tuple(functions.main.__all__)
 
 
 def account(name: str) -> str:
@@ -171,14 +171,23 @@ def test_a_database_in_a_multi_region_has_its_trigger_there(tmp_path: Path) -> N
 # --- who may call what
 
 
-def test_events_are_taken_from_eventarc_alone(first_time: list[Command]) -> None:
+@pytest.mark.parametrize("name", ["on_outbox_created", "on_event_created"])
+def test_events_are_taken_from_eventarc_alone(first_time: list[Command], name: str) -> None:
     """The platform checks them; the function itself does not."""
-    command = function(first_time, "on_outbox_created")
+    command = function(first_time, name)
     assert command.has("--no-allow-unauthenticated")
     assert command.value("--ingress-settings") == "internal-only"
     assert command.value("--trigger-service-account") == account("events")
-    binding = one(first_time, "functions", "add-invoker-policy-binding")
-    assert (binding.words[-1], binding.value("--member")) == (command.words[-1], f"serviceAccount:{account('events')}")
+    binding = one(first_time, "functions", "add-invoker-policy-binding", command.words[-1])
+    assert binding.value("--member") == f"serviceAccount:{account('events')}"
+
+
+def test_a_push_is_deployed_as_the_deploy_account_with_the_projects_region(first_time: list[Command]) -> None:
+    trigger = one(first_time, "builds", "triggers", "create", "github")
+    assert trigger.value("--branch-pattern") == "^main$"
+    assert trigger.value("--service-account") == f"projects/{PROJECT}/serviceAccounts/{account('deploy')}"
+    assert trigger.pairs("--substitutions") == {"_REGION": "us-central1", "_FIRESTORE_LOCATION": "us-central1"}
+    assert (ROOT / trigger.value("--build-config")).is_file()
 
 
 def test_the_worker_is_out_of_reach_from_outside_and_sees_tokens_with_their_signature(
