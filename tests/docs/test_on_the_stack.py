@@ -30,8 +30,6 @@ from tests.patience import PATIENCE_SECONDS
 FREE = DevSettings(firestore_port=0, tasks_port=0, functions_port=0, worker_port=0, provider_port=0)
 PRINTED = {8080: "firestore", 8123: "tasks", 8081: "functions", 8082: "worker", 8083: "provider"}
 """The ports in the documents."""
-EXPORTS = ("FIRESTORE_EMULATOR_HOST", "CLOUD_TASKS_EMULATOR_HOST", "OUTBOX_WORKER_URL")
-"""What `outbox dev` tells its reader to export, and no more."""
 LOCAL = "docs/local.md"
 HTTP_API = "docs/http-api.md"
 
@@ -47,11 +45,10 @@ class Shell:
 
     def __init__(self, stack: DevStack, home: Path) -> None:
         self._ports = {f"127.0.0.1:{port}": f"127.0.0.1:{stack.ports[name]}" for port, name in PRINTED.items()}
-        addresses = (stack.firestore, stack.tasks, stack.worker_url)
         self._environment = {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "HOME": str(home),
-            **dict(zip(EXPORTS, addresses, strict=True)),
+            **stack.exports,
         }
         self._home = home
         self._process: asyncio.subprocess.Process | None = None
@@ -113,11 +110,6 @@ def test_a_page_that_says_something_else_is_noticed() -> None:
     step = Step("echo a", "a…c\n")
     assert step.is_fulfilled_by("a b\nc\n")
     assert not step.is_fulfilled_by("a b\n")
-
-
-def test_the_export_line_names_what_outbox_dev_tells_to_export() -> None:
-    (line,) = re.findall(r"^    export (.+)$", (ROOT / LOCAL).read_text(encoding="utf-8"), re.MULTILINE)
-    assert tuple(name for name, _ in (one.split("=") for one in line.split())) == EXPORTS
 
 
 def rows(document: str, heading: str) -> list[list[str]]:
