@@ -338,7 +338,7 @@ class DevStack:
         process = ManagedProcess(name, arguments, self.environment, self._logs / f"{name}.log")
         self.processes[name] = process
         ready = await process.start()
-        self._tell(f"{PARTS.get(name, name)} is ready")
+        self._tell(f"started {PARTS.get(name, name)}")
         return ready
 
     @property
