@@ -12,6 +12,7 @@ over the messages of other accounts.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -55,17 +56,17 @@ class Installed:
 
 def installed(tools: ProviderTools, built_in: Collection[str]) -> Iterator[Provider]:
     """The adapters of installed packages, in the order of their names. Raises BadAdapter."""
-    yield from adapters(_installed_points(), tools, built_in)
+    yield from adapters(_points_on(tuple(sys.path)), tools, built_in)
 
 
 def inspected(tools: ProviderTools, built_in: Collection[str]) -> Iterator[Installed]:
     """The same with those that cannot be used, for a person who looks for the fault."""
-    yield from _each(_installed_points(), tools, built_in)
+    yield from _each(_points_on(tuple(sys.path)), tools, built_in)
 
 
 @cache
-def _installed_points() -> tuple[EntryPoint, ...]:
-    """Once for each process: finding them reads a file of every installed package."""
+def _points_on(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """Found once for each `sys.path`: finding them reads a file of every installed package."""
     return tuple(entry_points(group=GROUP))
 
 
