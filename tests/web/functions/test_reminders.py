@@ -296,9 +296,13 @@ async def test_a_run_is_counted_and_forecast_when_it_is_asked_for(instance: Serv
     told = answer.json()
     assert (told["runId"], told["accountId"], told["reminderId"], told["status"]) == (run_id, "shop", "rem", "running")
     assert (told["counts"]["total"], told["counts"]["pending"], told["counts"]["sent"]) == (3, 3, 0)
-    ends = datetime.fromisoformat(told["forecast"]["endsAt"])
-    assert timedelta(minutes=2) < ends - now() <= timedelta(minutes=3)
+    assert told["forecast"]["endsAt"] is None
+    assert "the account is paused" in told["forecast"]["warning"]
     assert "finishedAt" not in told
+    await instance.system.gateway.commit([update("accounts/shop", {"status": "active"}, version=None)])
+    resumed = (await call("runs", "GET", f"/v1/runs/{run_id}")).json()
+    ends = datetime.fromisoformat(resumed["forecast"]["endsAt"])
+    assert timedelta(minutes=2) < ends - now() <= timedelta(minutes=3)
 
 
 async def test_a_viewer_looks_at_a_run_but_does_not_touch_it_and_a_stranger_finds_none(

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from firestore_outbox import __version__
 from firestore_outbox.cli.output import Json, show_json, show_table
 from firestore_outbox.clock import system_clock
-from firestore_outbox.providers.entry_points import BadAdapter, ProviderTools, inspected
-from firestore_outbox.providers.http import Http
-from firestore_outbox.providers.parts import PartJitter, PartSender
-from firestore_outbox.providers.protocol import Profile, Provider
-from firestore_outbox.providers.registry import ProviderSettings, built_in
+
+if TYPE_CHECKING:
+    from firestore_outbox.providers.entry_points import BadAdapter
+    from firestore_outbox.providers.protocol import Profile, Provider
 
 OWN_PACKAGE = f"firestore-outbox {__version__}"
 
@@ -45,6 +44,12 @@ def list_(as_json: Json = False) -> None:
 
 
 def _rows() -> Iterator[dict[str, Any]]:
+    # Here, because the command's own help needs none of it, and it takes a while.
+    from firestore_outbox.providers.entry_points import ProviderTools, inspected
+    from firestore_outbox.providers.http import Http
+    from firestore_outbox.providers.parts import PartJitter, PartSender
+    from firestore_outbox.providers.registry import ProviderSettings, built_in
+
     tools = ProviderTools(http=Http(), parts=PartSender(jitter=PartJitter(), random=Random()), clock=system_clock)
     own: list[Provider] = sorted(built_in(ProviderSettings(), tools), key=lambda adapter: adapter.name)
     for adapter in own:
@@ -54,6 +59,8 @@ def _rows() -> Iterator[dict[str, Any]]:
 
 
 def _row(name: str, package: str | None, adapter: Provider | BadAdapter, *, is_built_in: bool) -> dict[str, Any]:
+    from firestore_outbox.providers.entry_points import BadAdapter
+
     row: dict[str, Any] = {"provider": name, "builtIn": is_built_in, "package": package}
     if isinstance(adapter, BadAdapter):
         return {**row, "fault": str(adapter), "profile": None}
