@@ -46,7 +46,7 @@ class Tally:
 
     def plain(self) -> dict[str, Any]:
         """As one process hands it to another."""
-        return {name: dict(value) if isinstance(value, Counter) else value for name, value in vars(self).items()}
+        return {name: _plain(value) if isinstance(value, Counter) else value for name, value in vars(self).items()}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Tally:
@@ -78,3 +78,8 @@ class Tally:
             left_out = "; ".join(f"{count} tests: {reason}" for reason, count in self.left_out.items())
             scope = f"tier {tier} (the other: {OTHER_TIER[tier]}); " if tier else ""
             yield f"{scope}this machine could not run: {left_out or 'nothing'}"
+
+
+def _plain(counts: Counter[str]) -> dict[str, int]:
+    """With names that are texts and nothing more: what carries them between processes refuses members of enums."""
+    return {str(name): count for name, count in counts.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from tests.conformance.features import Subject
 from tests.conformance.tally import REQUIRE_ALL, Tally
 from tests.tiers import Tier
 
@@ -87,3 +88,8 @@ def test_a_differential_run_says_how_many_cases_were_about_what() -> None:
 def test_a_run_of_other_suites_says_nothing() -> None:
     assert verdict(Tally(), installed=True) is None
     assert list(Tally().closing_lines()) == []
+
+
+def test_what_is_handed_to_another_process_has_plain_texts_for_names() -> None:
+    plain = Tally(subjects=Counter({Subject.CLEARS: 1})).plain()
+    assert [type(name) for name in plain["subjects"]] == [str]

@@ -130,6 +130,8 @@ def test_an_event_is_written_with_the_rest_of_its_batch(host: str, tmp_path: Pat
 def test_the_example_of_a_handlers_test_passes(tmp_path: Path) -> None:
     (tmp_path / "bot.py").write_text(HANDLER.code, encoding="utf-8")
     (tmp_path / "test_bot.py").write_text(HANDLER_TEST.code, encoding="utf-8")
+    plugin = 'pytest_plugins = ["firestore_outbox.local.pytest_plugin"]\n'
+    (tmp_path / "conftest.py").write_text(plugin, encoding="utf-8")
     options = ["-p", "no:cacheprovider"]
     assert "1 passed" in said_by([sys.executable, "-m", "pytest", "-q", *options], tmp_path)
 

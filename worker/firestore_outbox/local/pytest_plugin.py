@@ -1,5 +1,9 @@
 """A pytest fixture that runs the user's handlers in virtual time, on the real engine (docs/handlers.md).
 
+    # conftest.py
+    pytest_plugins = ["firestore_outbox.local.pytest_plugin"]
+
+    # test_bot.py
     def test_a_burst_is_answered_once(run_handlers):
         done = run_handlers(bot, messages=["Hello?", "hours"])
         assert len(done.sent) == 1

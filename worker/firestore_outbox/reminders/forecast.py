@@ -20,6 +20,9 @@ class Forecast:
     """None: not within a year, or not before an operator resumes the account."""
     warning: str | None
     """For a person; None if everything goes out in its window."""
+    look_at: datetime | None = None
+    """When all would be sent if the account were open: the run looks again then, also while no end is known. None: at
+    `ends_at`."""
 
 
 def forecast(
@@ -73,7 +76,8 @@ def held_up(told: Forecast, closed: Open | Closed) -> Forecast:
     else:
         sentence = f"the account is {closed.because} until {shown_time(closed.until)}"
     warning = "; ".join(filter(None, (told.warning, sentence)))
-    return Forecast(ends_at=None if closed.until is None else told.ends_at, warning=warning)
+    ends_at = None if closed.until is None else told.ends_at
+    return Forecast(ends_at=ends_at, warning=warning, look_at=told.ends_at)
 
 
 def through_windows(window: Window, start: datetime, needed: timedelta) -> datetime | None:

@@ -113,7 +113,7 @@ class RunHandler:
         forecast = await self.summary.forecast(run)
         if _shown_forecast(stored) != (forecast.warning is None):
             await self.runs.write(stored, {"forecast": forecast_fields(forecast, now)})
-        return Later(_next_look(run, forecast.ends_at, now))
+        return Later(_next_look(run, forecast.look_at or forecast.ends_at, now))
 
 
 def _after(run: Run, event: RunEvent) -> str:

@@ -95,7 +95,7 @@ class Summary:
         """When the run ends as things are now, the state of its account included."""
         account, now = await self.accounts.read(run.account_id), self.clock()
         if not isinstance(account, Account):
-            return Forecast(ends_at=None, warning=account.sentence)
+            return Forecast(ends_at=None, warning=account.sentence, look_at=now)
         cap, closed = account.cap, sending(account, now)
         lane = (await self.lanes.read(outbox_lane(run.account_id))).lane
         left = await self.messages.count_of_run(run.run_id, OutboxStatus.QUEUED)
