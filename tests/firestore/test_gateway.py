@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import grpc
 import pytest
+from google.auth.credentials import AnonymousCredentials
+from google.cloud.firestore import AsyncClient
+from google.cloud.firestore_v1.services.firestore import FirestoreAsyncClient
+from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrpcAsyncIOTransport
+from grpc import aio
 
+from firestore_emulator.emulator import FirestoreEmulator
+from firestore_emulator.rpc.inprocess import Carry, InProcessChannel
+from firestore_emulator.rpc.service import Message
 from firestore_outbox.errors import StoreUnavailable
 from firestore_outbox.firestore import protos
 from firestore_outbox.firestore.gateway import Gateway
@@ -110,3 +121,26 @@ async def test_answers_over_the_network_are_decoded_outside_of_the_event_loop(gr
         )
     assert len(answers.items) >= len(TEN_LARGE)
     assert threading.current_thread() not in answers.items
+
+
+async def test_a_call_of_a_task_that_was_cancelled_is_not_tried_again() -> None:
+    """gRPC answers it with CANCELLED, which is otherwise worth another try: Ctrl-C would be lost."""
+    tries = 0
+
+    async def cancelled(_: str, __: Carry) -> Message:
+        nonlocal tries
+        tries += 1
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        raise aio.AioRpcError(grpc.StatusCode.CANCELLED, aio.Metadata(), aio.Metadata(), details="by its caller")
+
+    client = AsyncClient(project="demo-cancel", credentials=AnonymousCredentials())
+    channel = InProcessChannel([FirestoreEmulator().service], wire=cancelled)
+    transport = FirestoreGrpcAsyncIOTransport(channel=channel)
+    client._firestore_api_internal = FirestoreAsyncClient(transport=transport)
+    call = asyncio.create_task(Gateway(client).get("a/1"))
+    await asyncio.sleep(0.01)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert tries == 1

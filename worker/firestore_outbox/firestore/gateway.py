@@ -307,6 +307,10 @@ class Gateway:
         raise AssertionError("the last try returns or raises")
 
     async def _pause(self, attempt: int) -> None:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            # gRPC may answer a call whose caller was cancelled with CANCELLED: another try would swallow Ctrl-C.
+            raise asyncio.CancelledError
         await asyncio.sleep(FIRST_PAUSE_SECONDS * 2**attempt * (0.75 + self._jitter() / 2))
 
 
