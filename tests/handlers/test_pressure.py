@@ -7,8 +7,10 @@ from datetime import timedelta
 
 import pytest
 
+from firestore_outbox.errors import StoreUnavailable
 from firestore_outbox.handlers.context import Context
 from firestore_outbox.handlers.pressure import Pressure, is_worth_a_write, level_at, measured, stretched
+from firestore_outbox.handlers.pressure_store import PressureStore
 from firestore_outbox.handlers.registration import Registration
 from firestore_outbox.lane.state import Debounce
 from firestore_outbox.settings import Settings
@@ -75,3 +77,24 @@ def test_after_429_answers_the_wait_is_longer_for_a_while() -> None:
 
 def test_without_adaptive_the_wait_stays_as_it_is() -> None:
     assert max(waits(adaptive=False)) < 6
+
+
+def test_a_run_is_not_repeated_because_its_pressure_could_not_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[str] = []
+
+    async def unavailable(self: PressureStore, kind: str) -> None:
+        raise StoreUnavailable("Firestore did not answer")
+
+    async def handler(context: Context) -> None:
+        runs.append(context.key)
+        for _ in range(4):
+            await context.limit("api").throttled(retry_after=0)
+
+    async def body(calm: Calm) -> None:
+        await calm.world.functions[0].system.events.event("nextup", "e-1", {}, "ann")
+        await asyncio.sleep(120)
+
+    monkeypatch.setattr(PressureStore, "_read", unavailable)
+    made = Registration(kind="nextup", function=handler, quiet=5, at_most=15, adaptive=True)
+    simulate(body, handlers={"nextup": made}, settings=Settings(limits="api=100/10"))
+    assert runs == ["ann"]

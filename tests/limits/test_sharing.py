@@ -10,7 +10,7 @@ import pytest
 
 from firestore_outbox.firestore.writes import create, update
 from firestore_outbox.limits.line import Rate
-from firestore_outbox.limits.store import BadLimit
+from firestore_outbox.limits.store import BadLimit, LimitStore
 from tests.calm import Calm, simulate
 from tests.limits.worlds import Instance, most_in_a_window, never_above
 
@@ -178,4 +178,29 @@ def test_after_a_rest_the_burst_goes_at_once() -> None:
         assert most_in_a_window(instance.calls[1:], timedelta(seconds=0.5)) == 3
         await instance.limiter.close()
 
+    simulate(body, sweeps=False)
+
+
+def test_an_error_reaches_every_caller_that_waits_and_the_next_call_asks_anew() -> None:
+    async def body(calm: Calm) -> None:
+        await calm.write(create("limits/api", {"perSecond": "wrong"}))
+        instance = Instance(calm, None)
+        failed = await asyncio.gather(*(instance.call() for _ in range(3)), return_exceptions=True)
+        assert [type(error) for error in failed] == [BadLimit] * 3
+        await calm.write(update("limits/api", {"perSecond": 10}, version=None))
+        await instance.call()
+        await instance.limiter.close()
+
+    simulate(body, sweeps=False)
+
+
+def test_an_error_that_is_no_error_of_ours_reaches_the_caller_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refused(self: LimitStore, name: str) -> Rate:
+        raise PermissionError("the account may not read limits")
+
+    async def body(calm: Calm) -> None:
+        with pytest.raises(PermissionError):
+            await asyncio.wait_for(Instance(calm, NOTION).call(), 60)
+
+    monkeypatch.setattr(LimitStore, "rate", refused)
     simulate(body, sweeps=False)

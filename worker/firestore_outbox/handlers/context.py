@@ -108,7 +108,7 @@ class Context:
     @property
     def is_more_waiting(self) -> bool:
         """Whether the lane has more than one run takes."""
-        return self._is_full or self._kept is not None
+        return self._is_full or (self._kept is not None and self._kept < len(self._new))
 
     @property
     def progress_when_done(self) -> Progress | None:

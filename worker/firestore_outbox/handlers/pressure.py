@@ -13,9 +13,9 @@ from firestore_outbox.lane.state import Debounce
 
 HALF_LIFE = timedelta(seconds=30)
 FULL_THROTTLES = 4
-"""So many 429 answers within a minute are full pressure."""
+"""429 answers within a minute that are full pressure."""
 FULL_WAITING = 4
-"""So many runs waiting for each place of a worker are full pressure."""
+"""Runs waiting for each place of a worker that are full pressure."""
 WORTH_A_WRITE = 0.25
 """Pressure that grew by less is not written."""
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from firestore_outbox.clock import Clock
+from firestore_outbox.errors import StoreUnavailable
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.gateway import Gateway
 from firestore_outbox.firestore.writes import upsert
@@ -27,18 +29,21 @@ class PressureStore:
         """The debounce that a wake of this kind gets now."""
         if kind not in self._adaptive:
             return debounce
-        return stretched(debounce, level_at(await self._read(kind), self._clock()))
+        try:
+            return stretched(debounce, level_at(await self._read(kind), self._clock()))
+        except StoreUnavailable:
+            return debounce  # a hint; the wake itself is what must not be lost
 
     async def report(self, kind: str, level: float) -> None:
         """After a run. Written if the pressure grew, at most every ten seconds in each worker."""
         if kind not in self._adaptive or not level:
             return
-        known, now = await self._read(kind), self._clock()
-        if is_worth_a_write(known, level, now):
-            # The last writer wins: all of them see the same limits and queues, or nearly.
-            pressure = Pressure(level, now)
-            await self._gateway.commit([upsert(paths.pressure(kind), {"level": level, "at": now})])
-            self._known[kind] = (pressure, now)
+        with suppress(StoreUnavailable):  # a hint: for its sake no run is repeated
+            known, now = await self._read(kind), self._clock()
+            if is_worth_a_write(known, level, now):
+                # The last writer wins: all of them see the same limits and queues, or nearly.
+                await self._gateway.commit([upsert(paths.pressure(kind), {"level": level, "at": now})])
+                self._known[kind] = (Pressure(level, now), now)
 
     async def _read(self, kind: str) -> Pressure | None:
         now = self._clock()

@@ -10,7 +10,6 @@ from random import Random
 
 from firestore_outbox import log, metrics
 from firestore_outbox.clock import Clock
-from firestore_outbox.errors import OutboxError
 from firestore_outbox.lane.pacing import Cap, Gate
 from firestore_outbox.limits.line import DEFAULT_PAUSE, LONGEST_PAUSE, NotYet, Rate, next_line
 from firestore_outbox.limits.store import BadLimit, LimitStore
@@ -64,12 +63,13 @@ class Limiter:
         self._paused_until = max(self._paused_until or now, now + pause)
         self._throttles.append(now)
         caps = await self._lines(now)
-        factors = [
+        found = [
             await self._store.throttle(self.name, number, cap, now=now, pause=pause) for number, cap in enumerate(caps)
         ]
+        factors = [factor for factor in found if factor is not None]
         self._gates.clear()  # with what a reservation brought that was under way
         metrics.limit_throttled(self.name)
-        log.limit_throttled(self.name, pause.total_seconds(), min(factors))
+        log.limit_throttled(self.name, pause.total_seconds(), min(factors, default=1.0))
 
     @property
     def throttles_of_the_last_minute(self) -> int:
@@ -90,7 +90,7 @@ class Limiter:
         while self._waiting:
             try:
                 await self._grant_one()
-            except OutboxError as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, the callers that wait must hear of it
                 while self._waiting:
                     turn = self._waiting.popleft()
                     if not turn.done():
@@ -144,8 +144,8 @@ class Limiter:
             if not self._reserving.done():
                 return
             done, self._reserving = self._reserving, None
-            if not done.cancelled() and (error := done.exception()) is not None and not self._gates and self._waiting:
-                raise error
+            if not done.cancelled():
+                done.exception()  # looked at: without a block, the next reservation is waited for and raises its own
         while self._granted and now - self._granted[0] >= _SECOND:
             self._granted.popleft()
         held = sum(_calls_left(gate, now) for gates in self._gates.values() for gate in gates)

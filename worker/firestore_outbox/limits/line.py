@@ -29,7 +29,7 @@ LONGEST_QUEUE = timedelta(seconds=3)
 """An instance reserves nothing that begins later than this. So it learns of a pause within five seconds."""
 MOST_SHARDS = 8
 CALLS_A_SHARD = 10.0
-"""A limit below so many calls a second has one line."""
+"""A limit has one line for each of these, as far as its burst allows."""
 SAME_THROTTLE = timedelta(seconds=1)
 """A 429 within this time after another comes from calls that were under way together, and slows nothing further."""
 STEP = 1 / 16

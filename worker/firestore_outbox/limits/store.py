@@ -65,8 +65,9 @@ class LimitStore:
         except Contended:
             return NotYet(now + LATER)
 
-    async def throttle(self, name: str, number: int, cap: Cap, *, now: datetime, pause: timedelta) -> float:
-        """Pause and slow the line. The fraction of the rate that is in force from now on."""
+    async def throttle(self, name: str, number: int, cap: Cap, *, now: datetime, pause: timedelta) -> float | None:
+        """Pause and slow the line. The fraction of the rate that is in force from now on; None: other instances write
+        the line again and again, as they do when they met the same 429."""
         path = paths.limit_shard(name, number)
 
         async def attempt() -> float | Again:
@@ -77,7 +78,10 @@ class LimitStore:
             written = await self._gateway.commit([_write(path, snapshot, fields)])
             return AGAIN if isinstance(written, Conflict) else line.slowed.factor
 
-        return await self._gateway.compare_and_set(attempt)
+        try:
+            return await self._gateway.compare_and_set(attempt)
+        except Contended:
+            return None  # the next 429 pauses it
 
 
 def _line(snapshot: Snapshot | None) -> Line:
