@@ -8,15 +8,15 @@ fails when ours is behind on any of them, in memory or with a data directory.
 
 Method. Three servers, each a process of its own as a user starts it, are loaded by one process over gRPC on one
 connection (listeners: twenty a connection), by the same calls. Requests are serialized before the clock starts and
-answers are not parsed, but for the few fields that a claim needs; what was done is checked after the clock has stopped.
-The collections that are written to have the outbox's index. Runs alternate: each round has one of every load on every
-server, after a round that is thrown away, so that Java has compiled what it will. Figures are medians of the rounds, a
-latency's that of the rounds' own medians; a ratio is the median of the rounds' own ratios, so that what else the
-machine does falls on both sides of it. Queries run on fresh servers whose collection grows, four at a time, for a few
-seconds at each size; what is not loaded or answered within its time is given as not finished. Start-up is from starting
-the process to the first answered call; for Google's this includes up to 50 ms of looking whether it is there. Memory is
-resident, right after start-up and after 100,000 documents. `clientShare` is the processor time of the loading process
-over the wall time: near 1, the client is what limits the figure and not the server.
+answers are not parsed, except for the few fields that a claim needs; what was done is checked after the clock has
+stopped. The collections that are written to have the outbox's index. Runs alternate: each round has one of every load
+on every server, after a round that is thrown away, so that Java has compiled what it will. Figures are medians of the
+rounds, a latency's that of the rounds' own medians; a ratio is the median of the rounds' own ratios, so that what else
+the machine does falls on both sides of it. Queries run on fresh servers whose collection grows, four at a time, for a
+few seconds at each size; what is not loaded or answered within its time is given as not finished. Start-up is from
+starting the process to the first answered call; for Google's this includes up to 50 ms of looking whether it is there.
+Memory is resident, right after start-up and after 100,000 documents. `clientShare` is the processor time of the loading
+process over the wall time: near 1, the client is what limits the figure and not the server.
 """
 
 from __future__ import annotations

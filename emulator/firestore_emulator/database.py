@@ -89,7 +89,7 @@ class Database:
             return  # no loop, no group: the outermost savepoint commits by itself
         self.execute("BEGIN")
         self._open_group = loop.create_future()
-        # Whoever awaits it is told; when nobody does, a failed group is not also an unhandled error.
+        # A task that awaits it gets the error; without one, a failed group is not also an unhandled error.
         self._open_group.add_done_callback(lambda future: future.exception())
         loop.call_soon(self._commit_group)
 
@@ -111,7 +111,7 @@ class Database:
 
     @property
     def open_group(self) -> asyncio.Future[None] | None:
-        """What the writes so far wait for; None when they are in the file. For whoever cannot await just yet."""
+        """What the writes so far wait for; None when they are in the file. For callers that cannot await just yet."""
         return self._open_group
 
     async def settled(self) -> None:

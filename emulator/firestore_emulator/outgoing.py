@@ -36,7 +36,7 @@ class HttpCall:
     headers: Mapping[str, str]
     body: bytes
     deadline: timedelta
-    """Whoever asks for the call enforces it; a sender need not."""
+    """The caller enforces it; a sender need not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Ends this process at once when the process that started it is gone, however that ended.
 
-Nothing is put in order: ports must be free for whoever starts next, and what a killed emulator acknowledged is in its
+Nothing is put in order: ports must be free for the next process, and what a killed emulator acknowledged is in its
 file already. The system watches the parent where it can (pidfd); elsewhere the parent's number is looked at, which
 changes when it ends.
 """

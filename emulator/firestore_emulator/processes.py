@@ -130,7 +130,7 @@ class ManagedProcess:
 
 
 def free_port() -> int:
-    """For a process that will be started: nobody listens on it now, and nobody is likely to until then."""
+    """For a process that will be started: the port is free now, and is likely to be until then."""
     for port in SystemRandom().sample(SELDOM_GIVEN, 100):
         with socket.socket() as listener, contextlib.suppress(OSError):
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

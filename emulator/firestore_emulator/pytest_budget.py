@@ -28,13 +28,13 @@ class Budget:
     project: str
     allowed: dict[str, int]
     before: Spent
-    is_over: bool = False
+    has_ended: bool = False
 
     def check(self) -> None:
         """Fails the test if more was spent than allowed. Only the first call looks."""
-        if self.is_over:
+        if self.has_ended:
             return
-        self.is_over = True
+        self.has_ended = True
         lines = _difference(spent(self.host, self.project), self.before)
         totals = {kind: sum(line[kind] for line in lines.values()) for kind in KINDS}
         over = [kind for kind, most in self.allowed.items() if totals[kind] > most]
@@ -47,7 +47,7 @@ class Budget:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             self.check()
-        self.is_over = True
+        self.has_ended = True
 
 
 class Budgets:

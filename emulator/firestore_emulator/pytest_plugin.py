@@ -127,7 +127,7 @@ def firestore_emulator(pytestconfig: pytest.Config) -> Iterator[RunningEmulator]
 
 @pytest.fixture
 def firestore_project(firestore_emulator: RunningEmulator) -> Iterator[str]:
-    """Projects share nothing, so a test with one of its own starts empty and disturbs nobody."""
+    """Projects share nothing, so a test with one of its own starts empty and disturbs no other."""
     project = f"test-{secrets.token_hex(6)}"
     with _environment({PROJECT_VARIABLE: project}):
         yield project
@@ -146,7 +146,7 @@ def firestore_client(firestore_project: str) -> Iterator[Any]:
 
 @pytest.fixture
 def firestore_async_client(firestore_project: str) -> Any:
-    """It connects when it is first used, in the loop of the test. Only that loop could close it, so nobody does."""
+    """It connects when it is first used, in the loop of the test. Only that loop could close it, so it stays open."""
     from google.cloud.firestore import AsyncClient
 
     return AsyncClient(project=firestore_project)

@@ -41,7 +41,7 @@ class EmulatorSettings:
     survives_power_cuts: bool = False
     """Each commit is synced to the disk before it is acknowledged."""
     tasks_only: bool = False
-    """Where Firestore is somebody else's."""
+    """Where Firestore is, if another process serves it."""
     concurrency: Concurrency = Concurrency.PESSIMISTIC
     """Of Firestore's read-write transactions that do not ask for one themselves."""
 

@@ -289,7 +289,7 @@ async def googles_emulator() -> AsyncIterator[Place]:
     """
     environ = dict(os.environ)
     if isinstance(official.find_installed(), official.Installed):
-        # A host that is set might be our own emulator, and nobody should judge himself.
+        # A host that is set might be our own emulator, and no emulator should judge itself.
         environ.pop(official.HOST_VARIABLE, None)
     emulator = await asyncio.to_thread(official.OfficialEmulator.start, environ=environ)
     channel = aio.insecure_channel(emulator.host, options=CHANNEL_OPTIONS)

@@ -44,7 +44,7 @@ class Listener:
         self.removed: dict[int, Proto] = {}
         """The cause, for each target that the server ended."""
         self.reset: set[int] = set()
-        """Targets of which the client was told to forget what it has."""
+        """Targets whose documents the client had to forget."""
         self.filters: dict[int, Proto] = {}
         """The last existence filter of each target."""
         self.differs: set[int] = set()
@@ -111,7 +111,7 @@ class Listener:
         return {path: self._shown[target][path] for path in sorted(self._shown[target])}
 
     async def until(self, wanted: Callable[[View], bool], target: int = 2) -> View:
-        """The first consistent view of which this holds. Waits no longer than the test's patience."""
+        """The first consistent view for which this holds. Waits no longer than the test's patience."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not wanted(view := await self.snapshot(target)):
                 pass
@@ -166,7 +166,7 @@ class Listener:
 
 
 def told(message: Proto) -> str:
-    """A message in a few words: what it says, of which targets or document."""
+    """A message in a few words: what it says, and about which targets or document."""
     kind: str = message.WhichOneof("response_type")
     body = getattr(message, kind)
     match kind:

@@ -147,5 +147,5 @@ async def test_googles_client_reads_the_metrics(ours: Backend) -> None:
     assert total.get_explain_metrics().execution_stats.read_operations == 1
 
 
-async def test_a_query_that_nobody_wants_explained_has_no_metrics(ours: Backend) -> None:
+async def test_a_query_without_explain_has_no_metrics(ours: Backend) -> None:
     assert not any(answer.HasField("explain_metrics") for answer in await ours.run(query("c")))

@@ -22,7 +22,7 @@ async def test_several_targets_share_a_stream(backend: Backend) -> None:
         assert await listener.shows("c/a", "c/none", target=6)
 
 
-async def test_a_document_that_several_targets_watch_is_told_once(backend: Backend) -> None:
+async def test_a_document_that_several_targets_watch_is_reported_once(backend: Backend) -> None:
     await backend.seed({"c/a": {"x": 3}})
     async with listening(backend) as listener:
         await listener.query(query("c"), target=2)
@@ -49,7 +49,7 @@ async def test_a_document_that_several_targets_watch_is_told_once(backend: Backe
         assert [told(message) for message in gone] == ["delete c/a left 2 6", "NO_CHANGE"]
 
 
-async def test_a_document_that_leaves_a_query_is_told_with_what_it_became(backend: Backend) -> None:
+async def test_a_document_that_leaves_a_query_is_reported_with_what_it_became(backend: Backend) -> None:
     await backend.seed({"c/a": {"x": 3}, "c/b": {"x": 2}})
     async with listening(backend) as listener:
         await listener.query(query("c", where("x", ">", 1)))

@@ -35,16 +35,16 @@ async def test_two_transactions_have_different_ids(backend: Backend) -> None:
     assert first != second
 
 
-async def test_a_rolled_back_transaction_is_over(backend: Backend) -> None:
+async def test_a_rolled_back_transaction_has_ended(backend: Backend) -> None:
     transaction = await backend.begin()
     await backend.rollback(transaction)
-    await _is_over(backend, transaction)
+    await _has_ended(backend, transaction)
 
 
-async def test_a_committed_transaction_is_over(backend: Backend) -> None:
+async def test_a_committed_transaction_has_ended(backend: Backend) -> None:
     transaction = await backend.begin()
     await backend.commit(set_(backend.name("c/a"), {"x": 1}), transaction=transaction)
-    await _is_over(backend, transaction)
+    await _has_ended(backend, transaction)
 
 
 async def test_a_transaction_whose_commit_failed_wrote_nothing(backend: Backend) -> None:
@@ -62,16 +62,16 @@ async def test_a_transaction_may_end_without_writes(backend: Backend) -> None:
     await backend.get("c/a", transaction=transaction)
     answer = await backend.commit(transaction=transaction)
     assert len(answer.write_results) == 0
-    await _is_over(backend, transaction)
+    await _has_ended(backend, transaction)
 
 
-async def test_rolling_back_what_is_over_is_fine(backend: Backend) -> None:
+async def test_rolling_back_what_has_ended_is_fine(backend: Backend) -> None:
     transaction = await backend.begin()
     await backend.rollback(transaction)
     await backend.rollback(transaction)
 
 
-@pytest.mark.parametrize("unknown", [b"x", b"an id that nobody gave", b"\x00" * 9])
+@pytest.mark.parametrize("unknown", [b"x", b"an id that was not given", b"\x00" * 9])
 async def test_an_unknown_transaction_is_refused(backend: Backend, unknown: bytes) -> None:
     await backend.seed({"c/a": {}})
     with refused("INVALID_ARGUMENT"):
@@ -100,7 +100,7 @@ async def test_a_transaction_may_be_begun_as_a_retry_of_another(backend: Backend
     assert await backend.exists("c/a")
 
 
-async def _is_over(backend: Backend, transaction: bytes) -> None:
+async def _has_ended(backend: Backend, transaction: bytes) -> None:
     with refused("INVALID_ARGUMENT"):
         await backend.commit(set_(backend.name("c/late"), {}), transaction=transaction)
     with refused("INVALID_ARGUMENT"):
@@ -173,7 +173,7 @@ async def test_a_read_only_transaction_writes_nothing(backend: Backend) -> None:
     assert not await backend.exists("c/a")
 
 
-async def test_a_read_only_transaction_holds_nobody_back(backend: Backend) -> None:
+async def test_a_read_only_transaction_holds_no_other_back(backend: Backend) -> None:
     await backend.seed({"c/a": {"x": 1}})
     transaction = await backend.begin_read_only()
     await backend.get("c/a", transaction=transaction)
@@ -261,7 +261,7 @@ async def test_of_two_transactions_that_read_the_same_at_most_one_writes(backend
     assert (await backend.fields("c/a")) == {"x": len(written)}
 
 
-async def test_an_aborted_transaction_is_over(backend: Backend) -> None:
+async def test_an_aborted_transaction_has_ended(backend: Backend) -> None:
     await backend.seed({"c/a": {"x": 0}})
     older, younger = await backend.begin(), await backend.begin()
     await backend.get("c/a", transaction=older)

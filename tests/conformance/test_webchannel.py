@@ -36,7 +36,7 @@ def writing(backend: Backend, path: str, number: int, **more: Any) -> dict[str, 
 
 
 async def until(answers: AsyncIterator[Numbered], good: Callable[[Any], bool]) -> list[Numbered]:
-    """What is said up to there, but for that which only keeps the connection alive."""
+    """What is said up to there, without what only keeps the connection alive."""
     said: list[Numbered] = []
     async with asyncio.timeout(PATIENCE_SECONDS):
         async for number, words in answers:
@@ -136,7 +136,7 @@ async def test_a_message_that_is_sent_again_is_taken_once(socket_backend: Backen
     assert await socket_backend.paths(query("c")) == ["c/1", "c/last"]
 
 
-async def test_a_write_that_is_refused_is_told_with_its_status(socket_backend: Backend, channel: Open) -> None:
+async def test_a_write_that_is_refused_is_reported_with_its_status(socket_backend: Backend, channel: Open) -> None:
     writer = channel("Write")
     await writer.open({"database": socket_backend.database})
     async with writer.listening() as answers:
@@ -163,9 +163,9 @@ async def test_a_commit_over_the_channel_verifies_what_was_read(socket_backend: 
     assert await socket_backend.paths(query("c")) == ["c/False", "c/True", "c/read"]
 
 
-async def test_a_session_that_nobody_knows_is_refused(socket_backend: Backend, channel: Open) -> None:
+async def test_an_unknown_session_is_refused(socket_backend: Backend, channel: Open) -> None:
     stranger = channel("Listen")
-    stranger.session = "nobody"
+    stranger.session = "unknown"
     assert (await stranger.get(AID="0")).status_code == 400
     assert (await stranger.post(0, [watch(socket_backend, "c/1")])).status_code == 400
 

@@ -109,7 +109,7 @@ def _fields(random: Source) -> dict[str, Plain]:
 
 def _data(random: Source, mask: tuple[str, ...] | None) -> dict[str, Plain]:
     data = _fields(random)
-    # What a mask leaves out is not written, and how much of it is still checked is nobody's promise.
+    # What a mask leaves out is not written, and how much of it is still checked is not documented.
     if rarely(random, 60) and (mask is None or "x" in mask):
         data["x"] = random.choice(BAD)
     return data

@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import grpc
@@ -94,7 +94,7 @@ async def tasks_answers(address: str) -> bool:
 
 
 @pytest.mark.parametrize(("options", "held_back"), [((), True), (("--optimistic",), False)])
-async def test_optimistic_transactions_hold_nobody_back(options: tuple[str, ...], held_back: bool) -> None:
+async def test_optimistic_transactions_hold_no_other_back(options: tuple[str, ...], held_back: bool) -> None:
     async with emulator_process(*options) as emulator, aio.insecure_channel(emulator.firestore) as channel:
         backend = Backend(Place("grpc", channel, emulator.firestore))
         await backend.seed({"c/1": {"n": 0}})
@@ -181,7 +181,8 @@ async def test_an_emulator_whose_parent_is_killed_frees_its_ports_at_once() -> N
             host, _, port = addresses["FIRESTORE_EMULATOR_HOST"].partition(":")
             reader, writer = await asyncio.open_connection(host, int(port))
             parent.kill()
-            assert await reader.read() == b"", "the connection ends when the emulator does"
+            with suppress(ConnectionResetError):  # or so: the connection ends when the emulator does
+                assert await reader.read() == b""
             writer.close()
     finally:
         if parent.returncode is None:

@@ -74,7 +74,7 @@ def test_an_emulator_named_in_the_environment_is_found_first(machine: dict[str, 
     assert find({**machine, "FIRESTORE_EMULATOR_HOST": "localhost:8080"}) == Running(host="localhost:8080")
 
 
-def test_a_machine_with_nothing_is_told_every_place_and_what_to_install(machine: dict[str, str]) -> None:
+def test_a_machine_with_nothing_gets_every_place_and_what_to_install(machine: dict[str, str]) -> None:
     text = str(missing(machine))
     assert "its jar and Java not found" in text
     for place in ("OUTBOX_OFFICIAL_EMULATOR_JAR: not set", "no gcloud on PATH", ".cache/firebase/emulators"):
@@ -85,7 +85,7 @@ def test_a_machine_with_nothing_is_told_every_place_and_what_to_install(machine:
     assert "default-jre-headless" in text
 
 
-def test_a_machine_that_lacks_only_java_is_told_so(machine: dict[str, str], tmp_path: Path) -> None:
+def test_a_machine_that_lacks_only_java_gets_that_reason(machine: dict[str, str], tmp_path: Path) -> None:
     jar = file(tmp_path / "emulator.jar")
     found = missing({**machine, "OUTBOX_OFFICIAL_EMULATOR_JAR": str(jar)})
     assert (found.jar, found.java) == (jar, None)
@@ -93,7 +93,7 @@ def test_a_machine_that_lacks_only_java_is_told_so(machine: dict[str, str], tmp_
     assert "To install Java" in str(found)
 
 
-def test_a_machine_that_lacks_only_the_jar_is_told_so(machine: dict[str, str], tmp_path: Path) -> None:
+def test_a_machine_that_lacks_only_the_jar_gets_that_reason(machine: dict[str, str], tmp_path: Path) -> None:
     java = executable(tmp_path / "bin/java")
     found = missing(machine)
     assert (found.jar, found.java) == (None, java)
@@ -192,7 +192,7 @@ def test_an_emulator_that_never_answers_is_stopped_at_the_deadline(machine: dict
     os.set_blocking(reader, True)
     with pytest.raises(EmulatorFailed, match=r"did not answer within 1 s[\s\S]*waiting"):
         OfficialEmulator.start(environ=environ, deadline=timedelta(seconds=1))
-    assert os.read(reader, 1) == b""  # the end: nobody holds the other side of the pipe
+    assert os.read(reader, 1) == b""  # the end: no process holds the other side of the pipe
     os.close(reader)
 
 
@@ -393,7 +393,7 @@ def wait_for_the_end(connection: socket.socket) -> None:
 
 @pytest.mark.parametrize("who", ["parent", "supervisor"])
 def test_the_emulator_dies_when_the_process_above_it_is_killed(installed: Installed, who: str) -> None:
-    """kill -9 leaves nobody to clean up; the end of an open connection tells when Java is gone."""
+    """kill -9 leaves no process to clean up; the end of an open connection tells when Java is gone."""
     if who == "supervisor" and sys.platform != "linux":
         pytest.skip("only Linux ties a child to the death of its parent")
     code = (

@@ -1,4 +1,4 @@
-"""The pytest plugin as somebody else's project uses it: a sample project in a directory of its own, run by pytest."""
+"""The pytest plugin as another project uses it: a sample project in a directory of its own, run by pytest."""
 
 from __future__ import annotations
 

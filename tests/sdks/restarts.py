@@ -20,7 +20,7 @@ class Mortal:
         self._processes = processes
         self._running: EmulatorProcess | None = None
         self._port = free_port()
-        """One that nobody is given meanwhile, when it is dead."""
+        """One that no other process gets meanwhile, when it is dead."""
         self.address = f"127.0.0.1:{self._port}"
 
     async def start(self) -> None:

@@ -2,7 +2,7 @@
 
 The plan names each index range as production names its indexes: the equal fields, then the ordered ones in the
 direction in which they are read. What was read is counted where it is read, by a storage that stands before the real
-one for this query alone: a query that nobody wants explained pays nothing.
+one for this query alone: a query without `explain` pays nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from firestore_emulator.meters.billing import reads_of_aggregation, reads_of_que
 from firestore_emulator.queries import plan
 from firestore_emulator.queries.query import Query
 from firestore_emulator.storage.engine import Engine
+from firestore_emulator.storage.entries import Entries
 from firestore_emulator.storage.tables import Storage
 
 
@@ -49,12 +50,12 @@ class Explained:
 
     def of_documents(self, returned: int, seconds: float) -> Proto:
         """Each document that was returned or skipped is a read, and a query is one at least."""
-        skipped = min(self._query.offset, max(0, self._counted.documents - returned))
+        skipped = min(self._query.offset, max(0, self._counted.documents_read - returned))
         billable = returned + skipped
         return self._metrics(returned, reads_of_query(returned, skipped), seconds, billable, 0)
 
     def of_aggregation(self, seconds: float) -> Proto:
-        entries = self._counted.entries
+        entries = self._counted.entries.read
         return self._metrics(1, reads_of_aggregation(entries), seconds, 0, entries)
 
     def _metrics(
@@ -68,8 +69,8 @@ class Explained:
         least = 0 if billable_documents or billable_entries else 1
         stats.debug_stats.update(
             {
-                "index_entries_scanned": str(self._counted.entries),
-                "documents_scanned": str(self._counted.documents),
+                "index_entries_scanned": str(self._counted.entries.read),
+                "documents_scanned": str(self._counted.documents_read),
                 "billing_details": {
                     "documents_billable": str(billable_documents),
                     "index_entries_billable": str(billable_entries),
@@ -85,20 +86,33 @@ class _CountedStorage:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self.entries = 0
-        self.documents = 0
+        self.entries = _CountedEntries(storage.entries)
+        self._documents = 0
+
+    @property
+    def documents_read(self) -> int:
+        return self._documents + self.entries.documents_read
 
     def get(self, key: bytes) -> bytes | None:
-        self.documents += 1
+        self._documents += 1
         return self._storage.get(key)
 
+
+class _CountedEntries:
+    """The parts of the index entries that reads use."""
+
+    def __init__(self, entries: Entries) -> None:
+        self._entries = entries
+        self.read = 0
+        self.documents_read = 0
+
     def scan(self, scan: plan.Scan, limit: int | None) -> Iterator[tuple[bytes, bytes]]:
-        for found in self._storage.scan(scan, limit):
-            self.entries += 1
-            self.documents += 1
+        for found in self._entries.scan(scan, limit):
+            self.read += 1
+            self.documents_read += 1
             yield found
 
     def count(self, scan: plan.Scan, limit: int | None) -> int:
-        counted = self._storage.count(scan, limit)
-        self.entries += counted
+        counted = self._entries.count(scan, limit)
+        self.read += counted
         return counted

@@ -9,7 +9,7 @@ from dataclasses import replace
 from firestore_emulator.calls.tree import child_collections, child_documents
 from firestore_emulator.documents import keys
 from firestore_emulator.documents.fields import NAME_PATH, parse_field_path, project
-from firestore_emulator.documents.names import Location, check_id, unescaped
+from firestore_emulator.documents.names import Location, check_id, location_of, unescaped
 from firestore_emulator.documents.protos import (
     Document,
     ListCollectionIdsResponse,
@@ -21,7 +21,6 @@ from firestore_emulator.queries.query import Bound, Order, Query
 from firestore_emulator.queries.structured_query import DESCENDING, parse_query
 from firestore_emulator.rpc.errors import RpcError, invalid_argument
 from firestore_emulator.storage.engine import Engine
-from firestore_emulator.storage.tables import location_of
 
 
 class Listing:

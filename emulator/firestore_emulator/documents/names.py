@@ -9,6 +9,7 @@ import re
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from firestore_emulator.documents.protos import Proto
 from firestore_emulator.rpc.errors import invalid_argument
 
 MAX_ID_BYTES = 1_500
@@ -153,3 +154,9 @@ def numeric_id(segment: str) -> int | None:
 
 def _short(text: str) -> str:
     return text if len(text) <= 200 else text[:200] + "…"
+
+
+def location_of(document: Proto) -> Location:
+    """Of a stored document, whose name was checked when it was written."""
+    parts = document.name.split("/")
+    return Location("/".join(parts[:4]), tuple(parts[5:]))

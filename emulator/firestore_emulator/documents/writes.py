@@ -180,7 +180,7 @@ def apply_write(write: CheckedWrite, draft: DraftState, request_time_micros: int
         draft.was_deleted = True
         return []
     if write.document is not None and write.mask is None and not write.transforms:
-        draft.current = write.document  # as it came: nobody else has it, and only its times will be set
+        draft.current = write.document  # as it came: no other reference exists, and only its times will be set
         return []
     changed = Document()
     if write.document is not None and write.mask is None:

@@ -1,7 +1,7 @@
 """What happened to a stream's targets, as the messages that tell it.
 
-One document that several targets watch is told once: one message names all the targets that show it, and all that no
-longer do.
+One document that several targets watch is reported once: one message names all the targets that show it, and all that
+no longer do.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A resume token is a read time that the stream has told, in microseconds. A client that comes back with one, or with a
 read time itself, says that it knows its target as it was then. As long as history reaches back that far, it is sent
-what changed since. Otherwise, and for what was never a token of ours, it is told to forget what it has (RESET) and is
+what changed since. Otherwise, and for what was never a token of ours, it gets RESET, forgets what it has, and is
 sent everything, which is always right, if not the least.
 
 That nothing is missed rests on two promises: a stream tells a time only when all commits up to it were sent, and no

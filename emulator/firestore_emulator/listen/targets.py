@@ -10,13 +10,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from firestore_emulator.documents.fields import project
-from firestore_emulator.documents.names import Location, parse_document, parse_parent
+from firestore_emulator.documents.names import Location, location_of, parse_document, parse_parent
 from firestore_emulator.documents.protos import Proto
 from firestore_emulator.queries.query import Query
 from firestore_emulator.queries.structured_query import parse_query
 from firestore_emulator.rpc.errors import invalid_argument
 from firestore_emulator.storage.engine import Change, Engine
-from firestore_emulator.storage.tables import location_of
 
 
 @dataclass(frozen=True, slots=True)

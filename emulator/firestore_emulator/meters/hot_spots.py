@@ -100,7 +100,7 @@ class HotSpotMeter:
         self._ranges = {one: peak for one, peak in self._ranges.items() if _is_other(one.database, project)}
 
     def report(self, project: str | None = None, most: int = 20) -> HotSpots:
-        """Of a project, or of all, at most so many documents and ranges."""
+        """Of a project, or of all, at most `most` documents and ranges."""
         return HotSpots(
             is_counting=self.is_counting,
             window_seconds=self._window_micros / 1_000_000,

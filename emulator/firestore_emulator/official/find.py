@@ -22,7 +22,7 @@ _INSTALL_JAVA = "Java: a JRE, 11 or newer (Debian: apt-get install default-jre-h
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """An emulator that somebody else started and will stop."""
+    """An emulator that another process started and will stop."""
 
     host: str
 
@@ -94,7 +94,7 @@ def _first_file(places: Iterator[tuple[str, Path | None]]) -> tuple[Path | None,
 def _jar_places(environ: Mapping[str, str]) -> Iterator[tuple[str, Path | None]]:
     if named := environ.get(JAR_VARIABLE):
         yield f"{JAR_VARIABLE}={named}: no such file", Path(named)
-        return  # whoever names a jar does not want another one
+        return  # a user who names a jar does not want another one
     yield f"{JAR_VARIABLE}: not set", None
     yield from _gcloud_places(environ)
     cache = environ.get("FIREBASE_EMULATORS_PATH")

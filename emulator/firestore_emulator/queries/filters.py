@@ -22,7 +22,7 @@ from firestore_emulator.rpc.errors import RpcError, invalid_argument
 
 MAX_DISJUNCTIONS = 30
 MAX_WRITTEN_OUT = 10_000
-"""Before equal alternatives are counted as one: beyond this nobody needs to count."""
+"""Before equal alternatives are counted as one: beyond this no count is needed."""
 MAX_NOT_IN = 10
 
 _RANGES = {

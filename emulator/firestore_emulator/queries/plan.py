@@ -6,7 +6,7 @@ compared for equality, and the fields ordered by. The entry of a document in a s
     scope · equal fields · ordered fields · name
 
 so each alternative of a query is one contiguous range of one shape, already in the order asked for. Shapes are made
-when a query first needs them and kept up to date by every write from then on: a field that nobody asks about costs
+when a query first needs them and kept up to date by every write from then on: a field that no query uses costs
 nothing.
 """
 
@@ -79,7 +79,7 @@ class Shape:
 class DocumentKeys(dict[FieldPath, bytes | None]):
     """What a document's fields are in indexes (None: it has no such field), each worked out when a shape first asks.
 
-    A document that was changed takes over what it was `before`, but for the top-level fields that were `touched`.
+    A document that was changed takes over what it was `before`, except for the top-level fields that were `touched`.
     """
 
     __slots__ = ("_before", "_elements", "_fields", "_touched", "location", "name")

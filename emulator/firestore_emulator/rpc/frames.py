@@ -1,6 +1,6 @@
 """HTTP/2 on the wire: the numbers of its protocol, and frames and header blocks as bytes.
 
-Encoding needs no table: every header block we send is constant but for an error's text. Decoding is the `hpack`
+Encoding needs no table: every header block we send is constant, except for an error's text. Decoding is the `hpack`
 library's, and costs more than all else that a small call needs; but a client repeats itself, and a block that refers
 to a table that has not changed since means what it meant before.
 """

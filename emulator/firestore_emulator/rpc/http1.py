@@ -1,4 +1,4 @@
-"""HTTP/1.1 on connections that somebody else has opened: uvicorn without a port of its own."""
+"""HTTP/1.1 on connections that another part has opened: uvicorn without a port of its own."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Http1:
         protocol.data_received(received)
 
     async def stop(self) -> None:
-        """At once: whoever still waits for an answer gets none."""
+        """At once: callers that still wait for an answer get none."""
         self._server.should_exit = self._server.force_exit = True
         for connection in list(self._server.server_state.connections):
             connection.transport.abort()

@@ -1,7 +1,7 @@
 """A `grpc.aio.Channel` with no network in it: the real client libraries on the engine, on any event loop.
 
 Requests and responses still pass through the client's own serializers, so both sides see what a socket would
-have carried, and nobody shares a mutable message. Each call runs in a task of its own, as it would in a server.
+have carried, and no two sides share a mutable message. Each call runs in a task of its own, as it would in a server.
 
 `wire` is the network between the two. It is given each call's path and a function that carries it to the service,
 and may delay it, refuse it, lose the answer, or count it. Without one, every call arrives.

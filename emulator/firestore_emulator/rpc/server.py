@@ -18,7 +18,7 @@ from firestore_emulator.rpc.service import Service
 
 
 class PortTaken(OSError):
-    """The port asked for belongs to somebody else."""
+    """The port asked for belongs to another process."""
 
 
 class Server:

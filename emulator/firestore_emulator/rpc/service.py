@@ -67,7 +67,7 @@ class Service:
 
 
 def refusal_of(error: Exception, method: str) -> RpcError:
-    """What a client is told when a handler raised; only a bug is logged."""
+    """What a client gets when a handler raised; only a bug is logged."""
     if isinstance(error, RpcError):
         return error
     log.error("a handler failed", exc_info=error, extra={"action": "rpc_internal_error", "method": method})

@@ -11,15 +11,7 @@ from firestore_emulator.rules import ast, literals
 from firestore_emulator.rules.ast import Span, SyntaxFault
 
 
-class Builder(Transformer[Token, Any]):
-    """Build the nodes of `ast` from lark's tree, bottom up. Each method is named after its rule in the grammar."""
-
-    def _call_userfunc(self, tree: Any, new_children: list[Any] | None = None) -> Any:
-        children = tree.children if new_children is None else new_children
-        return getattr(self, tree.data)(_span(tree.meta), children)
-
-    # --- declarations
-
+class _Declarations:
     def start(self, span: Span, parts: list[Any]) -> ast.File:
         version = parts.pop(0) if parts and isinstance(parts[0], str) else "1"
         return ast.File(
@@ -74,8 +66,8 @@ class Builder(Transformer[Token, Any]):
     def let(self, span: Span, parts: list[Any]) -> ast.Let:
         return ast.Let(span=_token_span(parts[0]), name=str(parts[0]), value=parts[1])
 
-    # --- operators
 
+class _Operators:
     def conditional(self, span: Span, parts: list[Any]) -> ast.Conditional:
         return ast.Conditional(span=span, condition=parts[0], when_true=parts[1], when_false=parts[2])
 
@@ -103,8 +95,8 @@ class Builder(Transformer[Token, Any]):
             return literals.negative(span, operand)
         return ast.Unary(span=span, operator="-", operand=operand)
 
-    # --- operands
 
+class _Operands:
     def member(self, span: Span, parts: list[Any]) -> ast.Member:
         return ast.Member(span=span, target=parts[0], name=str(parts[1]))
 
@@ -159,8 +151,8 @@ class Builder(Transformer[Token, Any]):
         expression: ast.Expression = parts[1]
         return expression
 
-    # --- literals
 
+class _Literals:
     def true(self, span: Span, parts: list[Any]) -> ast.Literal:
         return ast.Literal(span=span, value=True)
 
@@ -181,6 +173,14 @@ class Builder(Transformer[Token, Any]):
 
     def octets(self, span: Span, parts: list[Any]) -> ast.Literal:
         return ast.Literal(span=span, value=literals.octets(span, str(parts[0])))
+
+
+class Builder(_Declarations, _Operators, _Operands, _Literals, Transformer[Token, Any]):
+    """Build the nodes of `ast` from lark's tree, bottom up. Each method is named after its rule in the grammar."""
+
+    def _call_userfunc(self, tree: Any, new_children: list[Any] | None = None) -> Any:
+        children = tree.children if new_children is None else new_children
+        return getattr(self, tree.data)(_span(tree.meta), children)
 
 
 def _named(token: Token) -> ast.Name:

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable
 
 from firestore_emulator.documents import keys
+from firestore_emulator.documents.names import location_of
 from firestore_emulator.documents.protos import Document
 from firestore_emulator.rpc.errors import already_exists, failed_precondition, invalid_argument, not_found
 from firestore_emulator.storage.engine import Engine
-from firestore_emulator.storage.tables import location_of
 
 DEFAULT = "(default)"
 ID_RULE = "4 to 63 lowercase letters, digits and hyphens, a letter first, no hyphen last, and no UUID"

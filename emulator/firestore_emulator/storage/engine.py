@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from firestore_emulator.documents import keys
 from firestore_emulator.documents.fields import project
-from firestore_emulator.documents.names import Location
+from firestore_emulator.documents.names import Location, location_of
 from firestore_emulator.documents.protos import Document, Proto, WriteResult
 from firestore_emulator.documents.times import Clock, micros_at, micros_of, stamp_of, system_clock
 from firestore_emulator.documents.values import check_document_size
@@ -29,7 +29,7 @@ from firestore_emulator.queries.indexes import IndexRules
 from firestore_emulator.queries.query import Query, satisfies
 from firestore_emulator.rpc.errors import failed_precondition, invalid_argument
 from firestore_emulator.storage.history import History
-from firestore_emulator.storage.tables import Insert, Row, Storage, Update, location_of
+from firestore_emulator.storage.tables import Insert, Row, Storage, Update
 
 
 class Change(NamedTuple):
@@ -149,7 +149,7 @@ class Engine:
         self.check_indexes(query)
         if not scans:
             return 0
-        counted = self.storage.count(scans[0], None if limit is None else query.offset + limit)
+        counted = self.storage.entries.count(scans[0], None if limit is None else query.offset + limit)
         return max(0, counted - query.offset)
 
     def check_indexes(self, query: Query) -> None:
@@ -177,10 +177,10 @@ class Engine:
     def _filtered(self, query: Query, scan: plan.Scan, stop: int | None) -> Iterator[tuple[bytes, Proto]]:
         check_ancestor = _needs_ancestor_check(query)
         if not scan.residual and not check_ancestor:
-            for position, data in self.storage.scan(scan, stop):
+            for position, data in self.storage.entries.scan(scan, stop):
                 yield position, Document.FromString(data)
             return
-        for position, data in self.storage.scan(scan, None):
+        for position, data in self.storage.entries.scan(scan, None):
             document = Document.FromString(data)
             location = location_of(document)
             if (not check_ancestor or query.covers(location)) and satisfies(document, location, scan.residual):
@@ -284,7 +284,7 @@ class Engine:
         locations: Sequence[Location],
         changes: Sequence[Change],
     ) -> None:
-        """Stores documents of which none exists. `changes` may be empty if there are no observers."""
+        """Stores documents; none of them exists yet. `changes` may be empty if there are no observers."""
         with self.storage.database.atomic():
             self.storage.insert_rows(rows, entries)
             self.storage.set_last_commit_micros(commit_micros)

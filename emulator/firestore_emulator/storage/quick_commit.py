@@ -22,7 +22,7 @@ from firestore_emulator.documents.values import MAX_DOCUMENT_BYTES
 from firestore_emulator.queries.plan import DESCENDING, DocumentKeys, scope_of
 from firestore_emulator.rpc.errors import RpcError
 from firestore_emulator.storage.engine import Change, Engine
-from firestore_emulator.storage.tables import Kept
+from firestore_emulator.storage.entries import Kept
 
 LONGEST_ID = 375
 """Characters: never more bytes than an id may have."""
@@ -56,7 +56,7 @@ class _Collection:
         self.segments = first.segments[:-1]
         self.collection_id = first.collection_id
         self.key = keys.name_key(Location(first.database, self.segments)) + keys.TEXT_SEGMENT
-        self.kept: Sequence[Kept] = engine.storage.kept_for(first)
+        self.kept: Sequence[Kept] = engine.storage.entries.kept_for(first)
         self.shapes: list[tuple[int, bytes, list[Part]]] | None = []
         for kept in self.kept:
             parts = [_plain_part(path, kind) for path, kind in kept.shape.parts]
@@ -82,7 +82,7 @@ class QuickCommits:
         self._engine = engine
         self._collections: dict[str, _Collection] = {}
         """By the names of collections."""
-        self._generation = engine.storage.generation
+        self._generation = engine.storage.entries.generation
         self._usual_commits = 0
         """How many of the next single writes take the usual way without a look."""
 
@@ -117,8 +117,8 @@ class QuickCommits:
     def _named(self, database: str, names: Sequence[str]) -> list[_Named] | None:
         """Where the documents will be; None if a name is unusual, stands twice, or is taken."""
         storage = self._engine.storage
-        if self._generation != storage.generation:
-            self._generation = storage.generation
+        if self._generation != storage.entries.generation:
+            self._generation = storage.entries.generation
             self._collections.clear()
         looked_at: set[str] = set()
         named: list[_Named] = []

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from firestore_emulator.documents import keys
-from firestore_emulator.documents.names import Location
+from firestore_emulator.documents.names import Location, location_of
 from firestore_emulator.documents.protos import Document, Proto
 from firestore_emulator.documents.writes import CheckedWrite
 from firestore_emulator.rpc.errors import not_found
 from firestore_emulator.storage.engine import Engine
-from firestore_emulator.storage.tables import location_of
 
 State = dict[bytes, bytes]
 """Documents by their keys."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
 
 from firestore_emulator.database import Database
 from firestore_emulator.documents import keys
 from firestore_emulator.documents.names import Location
-from firestore_emulator.documents.protos import Document, Proto
-from firestore_emulator.queries.plan import DocumentKeys, Scan, Shape
+from firestore_emulator.documents.protos import Proto
+from firestore_emulator.queries.plan import DocumentKeys
+from firestore_emulator.storage.entries import INSERT_ENTRY, Entries
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS documents(
@@ -31,15 +31,10 @@ CREATE TABLE IF NOT EXISTS events(
     document TEXT NOT NULL, micros INTEGER NOT NULL, payload BLOB NOT NULL);
 """
 
-_INSERT_ENTRY = "INSERT INTO entries(shape, key, document) VALUES(?, ?, ?)"
 _MOVE_ENTRY = "UPDATE entries SET key=? WHERE shape=? AND key=?"
 _REMOVE_ENTRY = "DELETE FROM entries WHERE shape=? AND key=?"
 _MOST_PARAMETERS = 500
 """Of one statement: every SQLite takes this many."""
-KEY_VERSION = 2
-"""Of the keys in `entries`; kept in the file."""
-MAX_SHAPES = 64
-"""More distinct query shapes than this, and the one unused for longest is dropped; asked for again, it is made anew."""
 
 
 class Row(NamedTuple):
@@ -47,15 +42,6 @@ class Row(NamedTuple):
 
     number: int
     data: bytes
-
-
-class Kept(NamedTuple):
-    """A shape whose entries are kept up to date."""
-
-    shape: Shape
-    number: int
-    fields: frozenset[str]
-    """The top-level fields on which its entries depend."""
 
 
 class Insert(NamedTuple):
@@ -85,25 +71,10 @@ class Update(NamedTuple):
 class Storage:
     def __init__(self, path: Path | None, *, survives_power_cuts: bool = False) -> None:
         self.database = Database(path, SCHEMA, survives_power_cuts=survives_power_cuts)
-        self._drop_entries_of_earlier_versions()
         (last,) = self.database.execute("SELECT coalesce(max(id), 0) FROM documents").fetchone()
         self.next_number: int = last + 1
         """Numbers are given out here, so that a commit's documents and their entries can be written in two calls."""
-        self.generation = 0
-        """Grows with each index that is made or dropped."""
-        self._shapes: OrderedDict[Shape, int] = OrderedDict()
-        self._by_collection: dict[str | None, list[Kept]] = {}
-        for number, definition in self.database.rows("SELECT id, definition FROM shapes ORDER BY id"):
-            self._remember(Shape.from_definition(definition), number)
-
-    def _drop_entries_of_earlier_versions(self) -> None:
-        """Their keys are not ours. A query makes the entries that it needs anew."""
-        (version,) = self.database.execute("PRAGMA user_version").fetchone()
-        if version != KEY_VERSION:
-            with self.database.atomic():
-                self.database.execute("DELETE FROM entries")
-                self.database.execute("DELETE FROM shapes")
-            self.database.execute(f"PRAGMA user_version={KEY_VERSION}")
+        self.entries = Entries(self.database)
 
     # --- documents ---------------------------------------------------------------------------------------------------
 
@@ -121,7 +92,7 @@ class Storage:
         entries: list[tuple[int, bytes, int]] = []
         for number, (location, key, new, data) in enumerate(inserts, self.next_number):
             documents.append((number, key, location.collection_id, data))
-            shapes = self.kept_for(location)
+            shapes = self.entries.kept_for(location)
             if shapes:
                 after = DocumentKeys(location, new)
                 for shape, shape_number, _ in shapes:
@@ -134,7 +105,7 @@ class Storage:
         """Documents with the numbers from `next_number` on: number, key, collection, data; and their entries."""
         self.next_number += len(documents)
         self.database.executemany("INSERT INTO documents(id, key, collection, data) VALUES(?, ?, ?, ?)", documents)
-        self.database.executemany(_INSERT_ENTRY, entries)
+        self.database.executemany(INSERT_ENTRY, entries)
 
     def has_any(self, keys: Sequence[bytes]) -> bool:
         """Whether one of these documents is stored."""
@@ -153,7 +124,7 @@ class Storage:
         added: list[tuple[int, bytes, int]] = []
         for location, number, old, new, data, touched in updates:
             documents.append((data, number))
-            concerned = self.kept_for(location)
+            concerned = self.entries.kept_for(location)
             if touched is not None:
                 concerned = [kept for kept in concerned if not touched.isdisjoint(kept.fields)]
             if not concerned:
@@ -171,15 +142,16 @@ class Storage:
                     added += [(shape_number, entry, number) for entry in set(are).difference(were)]
         executemany = self.database.executemany
         executemany("UPDATE documents SET data=? WHERE id=?", documents)
-        for sql, rows in ((_MOVE_ENTRY, moved), (_REMOVE_ENTRY, removed), (_INSERT_ENTRY, added)):
+        for sql, rows in ((_MOVE_ENTRY, moved), (_REMOVE_ENTRY, removed), (INSERT_ENTRY, added)):
             if rows:
                 executemany(sql, rows)
 
     def delete(self, location: Location, key: bytes, old: Proto) -> None:
         self.database.execute("DELETE FROM documents WHERE key=?", (key,))
         before = DocumentKeys(location, old)
-        for shape, shape_number, _ in self.kept_for(location):
-            self._remove_entries(shape_number, set(shape.entries_of(before)))
+        for shape, shape_number, _ in self.entries.kept_for(location):
+            gone = set(shape.entries_of(before))
+            self.database.executemany(_REMOVE_ENTRY, [(shape_number, entry) for entry in gone])
 
     def clear(self, prefix: bytes) -> None:
         """Everything below a key, without a change being reported."""
@@ -203,85 +175,8 @@ class Storage:
         return int(micros)
 
     def set_last_commit_micros(self, micros: int) -> None:
-        if self.database.is_durable:  # in memory nobody will come back to ask
+        if self.database.is_durable:  # in memory no client will come back to ask
             self.database.execute("UPDATE meta SET value=? WHERE name='last_commit_micros'", (micros,))
-
-    # --- index entries -----------------------------------------------------------------------------------------------
-
-    def scan(self, scan: Scan, limit: int | None) -> Iterator[tuple[bytes, bytes]]:
-        """(position in the query's stored order, document bytes), in the scan's direction, lazily."""
-        direction = "DESC" if scan.backwards else "ASC"
-        start = len(scan.prefix)
-        found = self.database.execute(
-            "SELECT e.key, d.data FROM entries e CROSS JOIN documents d ON d.id=e.document "
-            f"WHERE e.shape=? AND e.key>=? AND e.key<? ORDER BY e.key {direction} LIMIT ?",
-            (self._number(scan.shape), scan.lower, scan.upper, -1 if limit is None else limit),
-        )
-        for key, data in found:
-            yield key[start:], data
-
-    def count(self, scan: Scan, limit: int | None) -> int:
-        sql = "SELECT count(*) FROM (SELECT 1 FROM entries WHERE shape=? AND key>=? AND key<? LIMIT ?)"
-        bound = -1 if limit is None else limit
-        (count,) = self.database.execute(sql, (self._number(scan.shape), scan.lower, scan.upper, bound)).fetchone()
-        return int(count)
-
-    def _number(self, shape: Shape) -> int:
-        number = self._shapes.get(shape)
-        if number is None:
-            return self._make(shape)
-        self._shapes.move_to_end(shape)
-        return number
-
-    def _make(self, shape: Shape) -> int:
-        database = self.database
-        with database.atomic():
-            while len(self._shapes) >= MAX_SHAPES:
-                self._drop_least_used()
-            (number,) = database.execute(
-                "INSERT INTO shapes(definition) VALUES(?) RETURNING id", (shape.definition(),)
-            ).fetchone()
-            where, bound = ("", ()) if shape.collection_id is None else (" WHERE collection=?", (shape.collection_id,))
-            for document_number, data in database.execute(f"SELECT id, data FROM documents{where}", bound):
-                document = Document.FromString(data)
-                entries = shape.entries(location_of(document), document)
-                self._insert_entries(number, set(entries), document_number)
-        self._remember(shape, number)
-        return int(number)
-
-    def _remember(self, shape: Shape, number: int) -> None:
-        self.generation += 1
-        self._shapes[shape] = number
-        self._by_collection.setdefault(shape.collection_id, []).append(Kept(shape, number, shape.fields))
-
-    def _drop_least_used(self) -> None:
-        self.generation += 1
-        shape, number = self._shapes.popitem(last=False)
-        self._by_collection[shape.collection_id].remove(Kept(shape, number, shape.fields))
-        self.database.execute("DELETE FROM entries WHERE shape=?", (number,))
-        self.database.execute("DELETE FROM shapes WHERE id=?", (number,))
-
-    def kept_for(self, location: Location) -> list[Kept]:
-        own = self._by_collection.get(location.collection_id, [])
-        anywhere = self._by_collection.get(None)
-        return own if not anywhere else own + anywhere
-
-    def _insert_entries(self, shape: int, entries: set[bytes], document: int) -> None:
-        if entries:
-            self.database.executemany(
-                _INSERT_ENTRY,
-                [(shape, key, document) for key in entries],
-            )
-
-    def _remove_entries(self, shape: int, entries: set[bytes]) -> None:
-        if entries:
-            self.database.executemany(_REMOVE_ENTRY, [(shape, key) for key in entries])
 
     def close(self) -> None:
         self.database.close()
-
-
-def location_of(document: Proto) -> Location:
-    """Of a stored document, whose name was checked when it was written."""
-    parts = document.name.split("/")
-    return Location("/".join(parts[:4]), tuple(parts[5:]))

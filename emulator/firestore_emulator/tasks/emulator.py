@@ -87,7 +87,7 @@ class TasksEmulator:
 
     async def _ensure_queues(self) -> None:
         for name in self._queues:
-            self.engine.ensure_queue(name)
+            self.engine.queue_calls.ensure(name)
         await self.engine.settled()
 
     async def __aenter__(self) -> TasksEmulator:

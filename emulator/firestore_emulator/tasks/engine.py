@@ -1,6 +1,7 @@
 """The engine: every operation of the API as a plain function of the state, the request and the clock.
 
-Nothing here waits. Whoever answers a client, or sends an attempt, first awaits `settled()`.
+Nothing here waits. Before the service answers a client, and before the dispatcher sends an attempt, they await
+`settled()`.
 """
 
 from __future__ import annotations
@@ -13,20 +14,21 @@ from pathlib import Path
 from random import Random
 
 from firestore_emulator.database import Database
-from firestore_emulator.rpc.errors import invalid_argument, not_found, unimplemented
+from firestore_emulator.rpc.errors import invalid_argument
 from firestore_emulator.rpc.service import Message
 from firestore_emulator.tasks import names, protos, queues, rules, tasks
 from firestore_emulator.tasks.attempts import Attempts, Claim
+from firestore_emulator.tasks.paging import page_size
+from firestore_emulator.tasks.queue_calls import QueueCalls
 from firestore_emulator.tasks.queues import Queue, Queues
 from firestore_emulator.tasks.tasks import Found, Tasks
 from firestore_emulator.tasks.times import Clock, to_us
 
-MAX_QUEUES_PAGE = 9800
 MAX_TASKS_PAGE = 1000
 
 
-def _nobody(queue_id: int) -> None:
-    """Hears of changes until a dispatcher does."""
+def _ignore(queue_id: int) -> None:
+    """Stands for the dispatcher until there is one."""
 
 
 class Engine:
@@ -47,8 +49,12 @@ class Engine:
         self.tasks = Tasks(self._database, tombstone=tombstone, random=random)
         self.attempts = Attempts(self._database, self.queues, self.tasks)
         self.attempts.forget_running()
-        self.stirred: Callable[[int], None] = _nobody
+        self.stirred: Callable[[int], None] = _ignore
         """Called with a queue's id whenever what it will dispatch next may have changed."""
+        self.queue_calls = QueueCalls(self.queues, self.tasks, clock, self._stir)
+
+    def _stir(self, queue_id: int) -> None:
+        self.stirred(queue_id)
 
     async def settled(self) -> None:
         """Returns when everything so far is in the file."""
@@ -69,71 +75,6 @@ class Engine:
 
     def close(self) -> None:
         self._database.close()
-
-    # --- queues ---
-
-    def create_queue(self, request: Message) -> Message:
-        names.location(request.parent)
-        name = names.queue(request.queue.name)
-        if names.location_of(name) != request.parent:
-            raise invalid_argument(f"{name} must begin with {request.parent}.")
-        return self.queues.create(rules.canonical_queue(request.queue), self.clock()).settings
-
-    def ensure_queue(self, name: str) -> None:
-        if self.queues.find(names.queue(name)) is None:
-            self.queues.create(rules.canonical_queue(protos.Queue(name=name)), self.clock())
-
-    def get_queue(self, request: Message) -> Message:
-        return self._queue(request.name).settings
-
-    def list_queues(self, request: Message) -> Message:
-        location = names.location(request.parent)
-        if request.filter:
-            raise unimplemented("ListQueuesRequest.filter is not supported by this emulator.")
-        size = _page_size(request.page_size, MAX_QUEUES_PAGE)
-        found = self.queues.page(location, request.page_token, size + 1)
-        return protos.ListQueuesResponse(
-            queues=[queue.settings for queue in found[:size]],
-            next_page_token=found[size - 1].name if len(found) > size else "",
-        )
-
-    def update_queue(self, request: Message) -> Message:
-        name = names.queue(request.queue.name)
-        queue = self.queues.find(name)
-        if queue is None:  # production creates a queue that it is asked to update
-            return self.queues.create(rules.canonical_queue(request.queue), self.clock()).settings
-        settings = rules.updated_queue(queue.settings, request.queue, list(request.update_mask.paths))
-        self.queues.change(queue, settings)
-        self.stirred(queue.id)
-        return queue.settings
-
-    def delete_queue(self, request: Message) -> Message:
-        queue = self.queues.find(names.queue(request.name))
-        if queue is None:
-            raise not_found("Requested entity was not found.")
-        self.tasks.forget_queue(queue)
-        self.stirred(queue.id)
-        self.queues.delete(queue, self.clock())
-        return protos.Empty()
-
-    def purge_queue(self, request: Message) -> Message:
-        queue, now = self._queue(request.name), self.clock()
-        self.tasks.purge(queue, now)
-        self.queues.set_purge_time(queue, now)
-        self.stirred(queue.id)
-        return queue.settings
-
-    def pause_queue(self, request: Message) -> Message:
-        queue = self._queue(request.name)
-        self.queues.set_state(queue, protos.PAUSED)
-        self.stirred(queue.id)
-        return queue.settings
-
-    def resume_queue(self, request: Message) -> Message:
-        queue = self._queue(request.name)
-        self.queues.set_state(queue, protos.RUNNING)
-        self.stirred(queue.id)
-        return queue.settings
 
     # --- tasks ---
 
@@ -156,7 +97,7 @@ class Engine:
 
     def list_tasks(self, request: Message) -> Message:
         queue = self._queue(request.parent)
-        size = _page_size(request.page_size, MAX_TASKS_PAGE)
+        size = page_size(request.page_size, MAX_TASKS_PAGE)
         page = self.tasks.page(queue, request.page_token, size + 1, _view(request))
         token = page[size - 1].name.rpartition("/")[2] if len(page) > size else ""
         return protos.ListTasksResponse(tasks=page[:size], next_page_token=token)
@@ -194,9 +135,3 @@ def _view(request: Message) -> int:
     if view not in (0, protos.BASIC, protos.FULL):
         raise invalid_argument(f"response_view {view} is not a known view.")
     return view
-
-
-def _page_size(asked: int, most: int) -> int:
-    if asked < 0:
-        raise invalid_argument("page_size must not be negative.")
-    return min(asked or most, most)

@@ -22,9 +22,9 @@ STEP_EVERY = timedelta(seconds=1)
 RECOVER_EVERY = timedelta(seconds=5)
 
 _ENOUGH = 1 - 1e-9
-"""One token, but for what floating point loses on the way."""
+"""One token, less what floating point loses on the way."""
 _FAR_SECONDS = 366 * 86_400.0
-"""Nobody waits for longer: a task lives for 31 days."""
+"""No task waits for longer: it lives for 31 days."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

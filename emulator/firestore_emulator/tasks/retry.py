@@ -5,7 +5,7 @@ stays at `max_backoff`: with 10 s, 300 s and 3 doublings it is 10, 20, 40, 80, 1
 
 A task is given up when every limit that its policy sets is reached: `max_attempts` (unless -1) *and*
 `max_retry_duration` since the first attempt (unless 0). With no limit at all it is retried until it is 31
-days old. A retry that could only start after the duration is over is not made.
+days old. A retry that could only start after the duration has passed is not made.
 """
 
 from __future__ import annotations

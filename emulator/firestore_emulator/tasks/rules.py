@@ -183,7 +183,7 @@ def policy_of(config: Message) -> Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptedTask:
-    """What a create request asks for, checked; the name is somebody else's to give."""
+    """What a create request asks for, checked; the caller gives the name."""
 
     request: Message
     """HttpRequest in the form in which it is stored and shown."""

@@ -42,14 +42,14 @@ def service_of(engine: Engine, dispatcher: Dispatcher) -> Service:
         return task
 
     methods = {
-        "CreateQueue": answered(engine.create_queue, protos.CreateQueueRequest),
-        "GetQueue": answered(engine.get_queue, protos.GetQueueRequest),
-        "ListQueues": answered(engine.list_queues, protos.ListQueuesRequest),
-        "UpdateQueue": answered(engine.update_queue, protos.UpdateQueueRequest),
-        "DeleteQueue": answered(engine.delete_queue, protos.DeleteQueueRequest),
-        "PurgeQueue": answered(engine.purge_queue, protos.PurgeQueueRequest),
-        "PauseQueue": answered(engine.pause_queue, protos.PauseQueueRequest),
-        "ResumeQueue": answered(engine.resume_queue, protos.ResumeQueueRequest),
+        "CreateQueue": answered(engine.queue_calls.create, protos.CreateQueueRequest),
+        "GetQueue": answered(engine.queue_calls.get, protos.GetQueueRequest),
+        "ListQueues": answered(engine.queue_calls.list, protos.ListQueuesRequest),
+        "UpdateQueue": answered(engine.queue_calls.update, protos.UpdateQueueRequest),
+        "DeleteQueue": answered(engine.queue_calls.delete, protos.DeleteQueueRequest),
+        "PurgeQueue": answered(engine.queue_calls.purge, protos.PurgeQueueRequest),
+        "PauseQueue": answered(engine.queue_calls.pause, protos.PauseQueueRequest),
+        "ResumeQueue": answered(engine.queue_calls.resume, protos.ResumeQueueRequest),
         "CreateTask": answered(engine.create_task, protos.CreateTaskRequest),
         "GetTask": answered(engine.get_task, protos.GetTaskRequest),
         "ListTasks": answered(engine.list_tasks, protos.ListTasksRequest),

@@ -162,7 +162,7 @@ class Tasks:
         return [_task(queue, row, view) for row in rows]
 
     def remove(self, id_: int, queue_id: int, task_id: str, named: bool, now: datetime) -> None:
-        """The end of a task. A name that somebody chose stays taken for a while."""
+        """The end of a task. A name that the client chose stays taken for a while."""
         now_us = to_us(now)
         with self._database.atomic():
             self._database.execute("DELETE FROM tasks WHERE id = ?", (id_,))

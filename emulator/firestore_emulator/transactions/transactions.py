@@ -28,6 +28,7 @@ passed, as in production. Without one, both happen at the same moment.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import count
 
@@ -36,15 +37,16 @@ from firestore_emulator.documents.protos import Proto
 from firestore_emulator.documents.writes import CheckedWrite
 from firestore_emulator.queries.query import Query
 from firestore_emulator.rpc.errors import RpcError, aborted, invalid_argument
-from firestore_emulator.storage.engine import Committed, Drafted, Engine
+from firestore_emulator.storage.engine import Committed, Engine
 from firestore_emulator.transactions.commit_delay import CommitDelay
+from firestore_emulator.transactions.locks import Locks
 from firestore_emulator.transactions.optimistic import still_holds
 from firestore_emulator.transactions.transaction import Concurrency, Transaction, concurrency_of
 from firestore_emulator.transactions.waiting import Line, Waiter
 
 LOCK_WAIT_SECONDS = 2.0
 MOST_REMEMBERED = 10_000
-"""Transactions that have ended, of which something is still known."""
+"""Transactions that have ended, and about which something is still known."""
 
 Check = Callable[[Sequence[CheckedWrite], int], None]
 """Raises if the writes may not be made at this time, in microseconds."""
@@ -61,10 +63,10 @@ class Transactions:
         self._concurrency = concurrency
         self._commit_delay = commit_delay
         self._open: dict[bytes, Transaction] = {}
+        self._none_expires_before = math.inf
+        """A transaction's expiry only moves away, so that most looks end here."""
         self._ages: dict[bytes, int] = {}
-        self._readers: dict[Location, set[Transaction]] = {}
-        self._watchers: set[Transaction] = set()
-        """Those that hold locks on queries."""
+        self._locks = Locks(engine)
         self._overruled: dict[bytes, None] = {}
         """Those that an older transaction aborted, and that may not know it yet."""
         self._line = Line()
@@ -78,7 +80,7 @@ class Transactions:
     # --- life --------------------------------------------------------------------------------------------------------
 
     def begin(self, database: str, options: Proto | None) -> Transaction:
-        now = self._now()
+        now = _now()
         number = next(self._numbers)
         transaction = Transaction(id=b"transaction-%d" % number, database=database, age=number, started=now, used=now)
         if options is not None and options.WhichOneof("mode") == "read_only":
@@ -96,6 +98,7 @@ class Transactions:
         if transaction.snapshot_micros is not None:
             self._engine.history.pin(database, transaction.snapshot_micros)
         self._open[transaction.id] = transaction
+        self._none_expires_before = min(self._none_expires_before, transaction.expiry)
         self._ages[transaction.id] = transaction.age
         if len(self._ages) > MOST_REMEMBERED:
             del self._ages[next(iter(self._ages))]
@@ -116,7 +119,7 @@ class Transactions:
             if not transaction_id.startswith(b"transaction-"):
                 raise invalid_argument("Invalid transaction.")
             raise invalid_argument("Transaction is invalid or closed.")
-        transaction.used = self._now()
+        transaction.used = _now()
         return transaction
 
     def rollback(self, transaction_id: bytes) -> None:
@@ -134,22 +137,16 @@ class Transactions:
         if transaction.snapshot_micros is not None:
             self._engine.history.unpin(transaction.database, transaction.snapshot_micros)
         else:
-            self._release(transaction)
+            self._locks.release(transaction)
         self._line.wake()
 
-    def _release(self, transaction: Transaction) -> None:
-        self._watchers.discard(transaction)
-        for location in transaction.documents:
-            holders = self._readers[location]
-            holders.discard(transaction)
-            if not holders:
-                del self._readers[location]
-
     def _expire(self) -> None:
-        now = self._now()
-        late = [transaction for transaction in self._open.values() if now >= transaction.expiry]
-        for transaction in late:
+        now = _now()
+        if now < self._none_expires_before:
+            return
+        for transaction in [one for one in self._open.values() if now >= one.expiry]:
             self._end(transaction)
+        self._none_expires_before = min((one.expiry for one in self._open.values()), default=math.inf)
 
     # --- reads in a transaction --------------------------------------------------------------------------------------
 
@@ -160,8 +157,7 @@ class Transactions:
         wanted = frozenset(locations) - transaction.documents
         if transaction.locks:
             await self._wait(transaction, (), lambda: self._writers_of_documents(transaction, wanted))
-            for location in wanted:
-                self._readers.setdefault(location, set()).add(transaction)
+            self._locks.take_documents(transaction, wanted)
         transaction.documents |= wanted
 
     async def reads_query(self, transaction: Transaction, query: Query) -> None:
@@ -170,26 +166,22 @@ class Transactions:
             return
         if transaction.locks:
             await self._wait(transaction, (), lambda: self._writers_of_query(transaction, query))
-            self._watchers.add(transaction)
+            self._locks.take_query(transaction)
         transaction.queries.append(query)
 
     def _writers_of_documents(self, reader: Transaction, wanted: frozenset[Location]) -> set[Transaction]:
         return {waiter.party for waiter in self._ahead_of(reader) if waiter.will_write(wanted)}
 
     def _writers_of_query(self, reader: Transaction, query: Query) -> set[Transaction]:
-        found = set()
-        for waiter in self._ahead_of(reader):
-            drafted = self._drafted(waiter.writes)
-            if drafted is not None and _disturbs(drafted, [query]):
-                found.add(waiter.party)
-        return found
+        ahead = self._ahead_of(reader)
+        return {waiter.party for waiter in ahead if self._locks.disturb(waiter.writes, [query])}
 
     def _ahead_of(self, party: Transaction) -> Iterable[Waiter]:
         """The writers that came earlier, without those who wait for this one's locks: that would be a circle."""
         return (
             waiter
             for waiter in self._line.writers_ahead(party)
-            if party not in self._holders(waiter.party, waiter.writes)
+            if party not in self._locks.holders(waiter.party, waiter.writes)
         )
 
     # --- commits -----------------------------------------------------------------------------------------------------
@@ -236,45 +228,25 @@ class Transactions:
     def _in_the_way(self, party: Transaction, writes: Sequence[CheckedWrite]) -> set[Transaction]:
         locations = frozenset(write.location for write in writes)
         ahead = {waiter.party for waiter in self._ahead_of(party) if waiter.will_write(locations)}
-        return ahead | self._holders(party, writes)
+        return ahead | self._locks.holders(party, writes)
 
     def _overrule_younger(self, party: Transaction, writes: Sequence[CheckedWrite]) -> None:
         """Aborts younger transactions that have read what an older one writes, as production does."""
         if not party.id or len(self._open) < 2:
             return
-        for holder in self._holders(party, writes):
+        for holder in self._locks.holders(party, writes):
             if holder.age > party.age:
                 self._overruled[holder.id] = None
                 if len(self._overruled) > MOST_REMEMBERED:
                     del self._overruled[next(iter(self._overruled))]
                 self._end(holder)
 
-    def _holders(self, party: Transaction, writes: Sequence[CheckedWrite]) -> set[Transaction]:
-        """The others whose locks these writes would break."""
-        found: set[Transaction] = set()
-        for write in writes:
-            found |= self._readers.get(write.location, set())
-        watchers = self._watchers - {party}
-        if watchers:
-            drafted = self._drafted(writes)
-            if drafted is not None:
-                found |= {watcher for watcher in watchers if _disturbs(drafted, watcher.queries)}
-        found.discard(party)
-        return found
-
-    def _drafted(self, writes: Sequence[CheckedWrite]) -> Drafted | None:
-        """None: the commit will be refused, so it changes nothing."""
-        try:
-            return self._engine.draft(writes)
-        except RpcError:
-            return None
-
     # --- waiting -----------------------------------------------------------------------------------------------------
 
     async def _wait(
         self, party: Transaction, writes: Sequence[CheckedWrite], blockers: Callable[[], set[Transaction]]
     ) -> None:
-        """Returns when nobody is in the way, without giving up the turn in between; raises ABORTED otherwise."""
+        """Return when nothing is in the way, without giving up the turn in between; raise ABORTED otherwise."""
         self._expire()
         if not blockers():
             return
@@ -308,9 +280,9 @@ class Transactions:
         if circle:
             self._end(max(circle, key=lambda transaction: transaction.age))
 
-    @staticmethod
-    def _now() -> float:
-        return asyncio.get_running_loop().time()
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _overruled() -> RpcError:
@@ -327,13 +299,3 @@ async def _either(future: Awaitable[None], seconds: float) -> None:
             await future
     except TimeoutError:
         return
-
-
-def _disturbs(drafted: Drafted, queries: Sequence[Query]) -> bool:
-    """Whether a commit changes what a query returned: a document enters, leaves, or changes within."""
-    for location, draft in drafted.drafts.items():
-        for query in queries:
-            for state in (draft.stored, draft.current):
-                if state is not None and query.matches(location, state):
-                    return True
-    return False

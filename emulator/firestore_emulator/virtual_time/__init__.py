@@ -1,4 +1,4 @@
-"""An asyncio event loop on virtual time: nobody waits, and a seed decides who goes first.
+"""An asyncio event loop on virtual time: no wait takes real time, and a seed decides who goes first.
 
 Theory of operation
 -------------------
@@ -23,7 +23,7 @@ code may rely on:
 
 1. Callbacks that one running callback scheduled with call_soon keep their order: a future's done callbacks,
    or a transport's connection_made before its data_received.
-2. Callbacks bound to one object keep their order, whoever scheduled them.
+2. Callbacks bound to one object keep their order, whichever task scheduled them.
 3. A task does not overtake a callback that was scheduled before it by the same callback: a done callback
    has run when the task that awaits the same future wakes.
 

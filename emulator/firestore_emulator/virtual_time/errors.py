@@ -16,7 +16,7 @@ class SimulationError(RuntimeError):
     ├── Deadlock          nothing is ready and no timer is set
     ├── Livelock          callbacks run for ever at one instant
     ├── TimeLimitReached  virtual time went past the limit of the run
-    ├── UnhandledError    an exception that nobody would have seen
+    ├── UnhandledError    an exception that would have gone unseen
     └── NotSimulated      sockets, signals, subprocesses, threads (is a NotImplementedError too)
     """
 
@@ -26,7 +26,7 @@ class Deadlock(SimulationError):
 
 
 class Livelock(SimulationError):
-    """More rounds at one instant than the bound: somebody spins without waiting."""
+    """More rounds at one instant than the bound: a task spins without waiting."""
 
 
 class TimeLimitReached(SimulationError):

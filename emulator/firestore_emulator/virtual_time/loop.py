@@ -297,7 +297,7 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
                     self.call_exception_handler({"message": message, "exception": error, "task": task})
 
     def collect_garbage_at_fixed_moments(self) -> None:
-        """From now on, since nobody else collects any."""
+        """From now on, since no other code collects any."""
         self._next_collection = _CALLBACKS_BETWEEN_COLLECTIONS
 
     def _collect_garbage(self) -> None:

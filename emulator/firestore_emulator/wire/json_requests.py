@@ -2,7 +2,7 @@
 
 The web SDK sends `{"verify": NAME, "currentDocument": ...}` for a document that a transaction read and did not write.
 `Write` has no such field here, so protobuf's own mapping would refuse it. The operation is taken out of the JSON before
-the mapping, and put into the message afterwards as the unnamed field that it is over gRPC.
+the mapping, and put into the message afterwards as the unnamed field that gRPC has.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Rest:
         try:
             response = await self._answer(Request(scope, receive))
         except ClientDisconnect:
-            return  # there is nobody left to answer
+            return  # there is no client left to answer
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:

@@ -39,7 +39,7 @@ HTTP_STATUS = {
 _EITHER_WAY = frozenset({"alt", "callback", "fields", "key", "prettyPrint"})
 _ONE_WAY = frozenset({"$.xgafv", "$userProject", "access_token", "oauth_token", "quotaUser"})
 SYSTEM_PARAMETERS = _EITHER_WAY | {f"${name}" for name in _EITHER_WAY} | _ONE_WAY | {"uploadType", "upload_protocol"}
-"""Those that every Google API takes. They ask for nothing that changes a result, but for the form of the answer."""
+"""Those that every Google API takes. They change nothing about a result, except for the form of the answer."""
 
 
 _WRITTEN_AS_TEXT = frozenset({"google.protobuf.Timestamp", "google.protobuf.FieldMask"})

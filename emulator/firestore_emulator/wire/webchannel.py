@@ -74,7 +74,7 @@ class Session:
     # --- the forward channel
 
     def take(self, first: int, messages: Sequence[str]) -> None:
-        """The client's messages, of which the first has that number."""
+        """The client's messages; the first has that number."""
         if first > self._received:
             raise OutOfTurn(f"message {first} came, and {self._received} is next")
         for message in messages[self._received - first :]:

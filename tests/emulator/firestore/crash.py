@@ -139,7 +139,7 @@ class Client:
         await self._add(backend, "counted", set_(backend.name("shared/counted"), {"n": count + 1}), transaction)
 
     async def _swap(self, backend: Backend) -> None:
-        """Read, and write on condition that nobody has written since."""
+        """Read, and write on condition that it has not changed since."""
         document = await found(backend, "shared/swapped")
         name = backend.name("shared/swapped")
         if document is None:

@@ -1,4 +1,4 @@
-"""A local HTTP server in the place of Cloud Functions. It keeps the events it was sent and answers as it is told."""
+"""A local HTTP server in the place of Cloud Functions. It keeps the events it was sent and answers as ordered."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Strict serializability: the order must also keep to real time, so that a transaction that began after another had ended
 comes after it. The order is searched for. Commit times are the first candidate, and if the server keeps its word the
 search never turns back; without them it is still complete, as every other order that real time allows is tried too.
-A transaction that writes nothing is placed as soon as it fits, since it can stand in nobody's way.
+A transaction that writes nothing is placed as soon as it fits, since it can stand in no other's way.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Committed:
     wrote: Mapping[str, Doc | None]
     """None: deleted."""
     commit_micros: int | None = None
-    """None: nothing was written, or nobody knows."""
+    """None: nothing was written, or that is unknown."""
 
     def fits(self, state: State) -> bool:
         return (

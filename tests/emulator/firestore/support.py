@@ -9,12 +9,11 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
-from firestore_emulator.documents.names import Location, parse_parent
+from firestore_emulator.documents.names import Location, location_of, parse_parent
 from firestore_emulator.documents.writes import check_write
 from firestore_emulator.queries.query import Query
 from firestore_emulator.queries.structured_query import parse_query
 from firestore_emulator.storage.engine import Committed, Engine
-from firestore_emulator.storage.tables import location_of
 from tests.conformance.wire import Plain, Proto, delete, set_
 
 DATABASE = "projects/p/databases/(default)"

@@ -133,7 +133,7 @@ class Socket:
 
 @pytest.fixture
 def socket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Socket]:
-    """A real server; whoever waits for a lock gives up at once, since here nobody is going to release one."""
+    """A real server; a call that waits for a lock gives up at once, since here no call will release one."""
     monkeypatch.setattr(transactions, "LOCK_WAIT_SECONDS", 0.0)
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()

@@ -1,4 +1,4 @@
-"""One port for gRPC, HTTP and whatever else knocks: nonsense is closed, and nobody else notices."""
+"""One port for gRPC, HTTP and whatever else knocks: nonsense is closed, and no other client notices."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ async def test_a_client_that_vanishes_leaves_no_connection_behind(served: Served
     assert await served.answers()
 
 
-async def test_a_hundred_connections_that_say_nothing_hold_up_nobody(served: Served) -> None:
+async def test_a_hundred_connections_that_say_nothing_hold_up_no_other(served: Served) -> None:
     before = served.connections()
     silent = [await asyncio.open_connection(served.server.host, served.server.port) for _ in range(100)]
     assert await served.answers()

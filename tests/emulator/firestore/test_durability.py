@@ -18,11 +18,10 @@ import pytest
 from grpc import aio
 
 from firestore_emulator.database import DatabaseUnusable
-from firestore_emulator.documents.names import Location
+from firestore_emulator.documents.names import Location, location_of
 from firestore_emulator.emulator import DATABASE_FILE, FirestoreEmulator
 from firestore_emulator.queries.structured_query import parse_query
 from firestore_emulator.storage.engine import Engine
-from firestore_emulator.storage.tables import location_of
 from tests.conformance.backends import Backend, Place
 from tests.conformance.wire import REQUESTS, Proto, Stamp, fields_of, query, stamp
 from tests.emulator.firestore.crash import QUERIES, Client, State, Tally
@@ -145,7 +144,7 @@ def check_file(path: Path) -> None:
     engine = Engine(path)
     assert engine.storage.database.rows("PRAGMA integrity_check") == [("ok",)]
     stored = everything(engine)
-    for shape, number in engine.storage._shapes.items():
+    for shape, number in engine.storage.entries._shapes.items():
         kept = {key for (key,) in engine.storage.database.rows("SELECT key FROM entries WHERE shape=?", (number,))}
         wanted = [
             key for location, one in stored.items() if holds(shape, location) for key in shape.entries(location, one)

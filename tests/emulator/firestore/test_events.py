@@ -1,4 +1,4 @@
-"""Event triggers: which change tells whom what, and that it is told in the end, whatever the receiver does."""
+"""Event triggers: which change makes which event, and that it arrives in the end, whatever the receiver does."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_each_kind_of_change_causes_its_kind_of_event_and_written_stands_for_all
         for change in (
             set_(backend.name("outbox/1"), {"n": 1}),
             set_(backend.name("outbox/1"), {"n": 2}),
-            set_(backend.name("outbox/1"), {"n": 2}),  # changes nothing, so it tells nobody
+            set_(backend.name("outbox/1"), {"n": 2}),  # changes nothing, so it makes no event
             delete(backend.name("outbox/1")),
             delete(backend.name("outbox/1")),
         ):
@@ -271,7 +271,7 @@ def test_a_receiver_that_never_answers_is_tried_again_after_its_minute() -> None
     run(story)
 
 
-def test_an_event_that_nobody_takes_is_given_up_after_a_day() -> None:
+def test_an_event_that_no_receiver_takes_is_given_up_after_a_day() -> None:
     async def story(world: World, functions: Functions) -> None:
         register(world.emulator, "t", "created", "c/{id}")
         functions.script = [500] * 2000

@@ -211,7 +211,7 @@ async def test_an_answer_is_not_sent_faster_than_the_client_opens_its_window(ser
     peer.close()
 
 
-async def test_a_client_that_reads_nothing_holds_up_nobody_else(served: Served) -> None:
+async def test_a_client_that_reads_nothing_holds_up_no_other(served: Served) -> None:
     window = INITIAL_WINDOW_SIZE.to_bytes(2, "big") + (0).to_bytes(4, "big")
     peer = await Peer.connect(served, window)
     for stream in range(1, 40, 2):
@@ -312,7 +312,7 @@ BROKEN: dict[str, list[tuple[int, int, int, bytes]]] = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-async def test_who_breaks_the_protocol_is_told_and_cut_off(served: Served, case: str) -> None:
+async def test_a_client_that_breaks_the_protocol_gets_an_error_and_cut_off(served: Served, case: str) -> None:
     peer = await Peer.connect(served)
     for frame in BROKEN[case]:
         peer.send(*frame)
@@ -346,7 +346,7 @@ async def test_a_conversation_that_is_refused_for_its_bytes_listens_no_longer(se
 
     async def until(count: int) -> None:
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while len(observers) != count:  # noqa: ASYNC110 - the engine tells nobody who listens
+            while len(observers) != count:  # noqa: ASYNC110 - the engine has no event for listeners
                 await asyncio.sleep(0.001)
 
     peer = await Peer.connect(served)

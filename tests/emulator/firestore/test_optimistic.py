@@ -1,4 +1,4 @@
-"""Optimistic transactions: they hold nobody back, see one moment, and are aborted if what they read has changed."""
+"""Optimistic transactions: they hold no other back, see one moment, and are aborted if what they read has changed."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def asking_for(mode: str, retry: bytes = b"") -> Proto:
 
 
 @in_virtual_time(**OPTIMISTIC)
-async def test_a_read_holds_nobody_back_and_the_commit_that_comes_too_late_is_aborted(world: World) -> None:
+async def test_a_read_holds_no_other_back_and_the_commit_that_comes_too_late_is_aborted(world: World) -> None:
     backend = world.backend
     await backend.seed({"c/1": {"n": 0}})
     late = await backend.begin()
     await backend.get("c/1", transaction=late)
     await backend.commit(write(world, "c/1", n=1))
-    assert world.now() == 0, "nobody waited"
+    assert world.now() == 0, "no call waited"
     with refused("ABORTED"):
         await backend.commit(write(world, "c/2", n=1), transaction=late)
     assert not await backend.exists("c/2")
@@ -50,7 +50,7 @@ async def test_what_was_not_read_may_change(world: World) -> None:
 
 
 @in_virtual_time(**OPTIMISTIC)
-async def test_a_write_that_changed_nothing_aborts_nobody(world: World) -> None:
+async def test_a_write_that_changed_nothing_aborts_no_transaction(world: World) -> None:
     backend = world.backend
     await backend.seed({"c/1": {"n": 0}})
     transaction = await backend.begin()
@@ -93,7 +93,7 @@ async def test_a_query_is_disturbed_by_what_enters_leaves_or_changes_and_by_noth
 
 
 @in_virtual_time(**OPTIMISTIC)
-async def test_a_missing_document_that_was_read_and_made_by_somebody_else_aborts(world: World) -> None:
+async def test_a_missing_document_that_was_read_and_made_by_another_aborts(world: World) -> None:
     backend = world.backend
     transaction = await backend.begin()
     with refused("NOT_FOUND"):
@@ -151,7 +151,7 @@ async def test_a_mode_that_does_not_exist_is_refused(world: World) -> None:
 
 
 @in_virtual_time(**OPTIMISTIC)
-async def test_it_is_over_after_sixty_idle_seconds_and_after_270_in_all(world: World) -> None:
+async def test_it_has_ended_after_sixty_idle_seconds_and_after_270_in_all(world: World) -> None:
     backend = world.backend
     await backend.seed({"c/1": {"n": 0}})
     idle, busy = await backend.begin(), await backend.begin()

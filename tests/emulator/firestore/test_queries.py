@@ -12,7 +12,7 @@ from hypothesis import given
 from firestore_emulator.queries import plan
 from firestore_emulator.queries.query import Op, Query
 from firestore_emulator.rpc.errors import RpcError
-from firestore_emulator.storage import tables as storage
+from firestore_emulator.storage import entries as storage
 from firestore_emulator.storage.engine import Engine
 from tests.conformance.wire import all_of, query, where
 from tests.emulator.firestore import chance

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from hypothesis import given
 
-from firestore_emulator.documents.names import Location
+from firestore_emulator.documents.names import Location, location_of
 from firestore_emulator.documents.protos import Proto, Target
 from firestore_emulator.listen.existence_filter import existence_filter
 from firestore_emulator.listen.resume import resumed_from, token_at
@@ -15,7 +15,6 @@ from firestore_emulator.listen.targets import Deleted, DocumentsTarget, Effect, 
 from firestore_emulator.queries.query import Query
 from firestore_emulator.storage import history
 from firestore_emulator.storage.engine import Engine
-from firestore_emulator.storage.tables import location_of
 from tests.conformance.listener import might_hold
 from tests.conformance.wire import delete, set_
 from tests.emulator.firestore import chance

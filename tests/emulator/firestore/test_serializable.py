@@ -54,7 +54,7 @@ async def test_an_order_explains_what_racing_clients_saw(
             await race(places, run)
             assert _meetings(run.history) >= CLIENTS, "the clients ran one after the other, which proves nothing"
             happened += run.happened
-    assert happened["ABORTED"] + happened["ALREADY_EXISTS"] > 0, "nobody was in anybody's way"
+    assert happened["ABORTED"] + happened["ALREADY_EXISTS"] > 0, "no client was in another's way"
     with capsys.disabled():
         if RUNS > 10:
             print(f"\n{RUNS} runs, all serializable: {dict(happened)}")

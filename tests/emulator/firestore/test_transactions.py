@@ -51,7 +51,7 @@ async def test_who_waits_for_a_lock_is_aborted_after_two_seconds_and_changes_not
 
 
 @in_virtual_time()
-async def test_a_missing_document_that_was_read_cannot_be_made_by_somebody_else(world: World) -> None:
+async def test_a_missing_document_that_was_read_cannot_be_made_by_another(world: World) -> None:
     backend = world.backend
     holder = await backend.begin()
     with refused("NOT_FOUND"):
@@ -282,7 +282,7 @@ async def test_a_retried_transaction_keeps_its_age_and_so_wins_in_the_end(world:
 
 
 @in_virtual_time()
-async def test_an_idle_transaction_is_over_after_sixty_seconds_and_its_locks_with_it(world: World) -> None:
+async def test_an_idle_transaction_has_ended_after_sixty_seconds_and_its_locks_with_it(world: World) -> None:
     backend = world.backend
     await backend.seed({"c/1": {"n": 0}})
     holder = await backend.begin()
@@ -333,7 +333,7 @@ async def test_what_a_query_found_in_a_transaction_can_neither_change_nor_grow(w
 
 
 @in_virtual_time()
-async def test_a_read_only_transaction_waits_for_nobody_and_sees_one_moment(world: World) -> None:
+async def test_a_read_only_transaction_never_waits_and_sees_one_moment(world: World) -> None:
     backend = world.backend
     await backend.seed({"c/1": {"n": 1}})
     reader = await backend.begin_read_only()

@@ -1,4 +1,4 @@
-"""WebChannel sessions in virtual time: how long they live, what they keep, and what a wrong client is told.
+"""WebChannel sessions in virtual time: how long they live, what they keep, and what a wrong client gets.
 
 What a browser sees of them, beside Google's emulator: tests/conformance/test_webchannel.py.
 """
@@ -27,11 +27,11 @@ DATABASE = "projects/p/databases/(default)"
 
 
 class Echo:
-    """A service with one stream: each request is answered with so many answers as its target's number says."""
+    """A service with one stream: each request gets as many answers as its target's number says."""
 
     def __init__(self) -> None:
         self.answered = 0
-        self.is_over = False
+        self.has_ended = False
         self.metadata: dict[str, str] = {}
 
     def channels(self) -> WebChannels:
@@ -45,7 +45,7 @@ class Echo:
                     self.answered += 1
                     yield ListenResponse(target_change={"resume_token": bytes(len(request.database))})
         finally:
-            self.is_over = True
+            self.has_ended = True
 
 
 def asking(answers: int, size: int = 0) -> str:
@@ -53,7 +53,7 @@ def asking(answers: int, size: int = 0) -> str:
 
 
 async def heard(session: Session, after: int, count: int) -> list[Numbered]:
-    """So many answers of a back channel that is then broken."""
+    """A number of answers of a back channel that is then broken."""
     said: list[Numbered] = []
     async with aclosing(session.told(after, once=False)) as chunks:
         async for chunk in chunks:
@@ -80,7 +80,7 @@ def test_a_session_without_a_back_channel_ends_after_a_minute_and_takes_its_stre
         assert channels.find(session.id) is session, "counted from the last back channel"
         await asyncio.sleep(2)
         assert channels.find(session.id) is None
-        assert echo.is_over
+        assert echo.has_ended
 
     virtually(body())
 
@@ -203,7 +203,7 @@ def test_what_a_newer_client_says_more_is_passed_over() -> None:
 
 
 @pytest.mark.parametrize("method", ["Listen", "Write"])
-def test_a_database_that_is_none_is_told_with_its_status(method: str) -> None:
+def test_a_database_that_is_none_is_reported_with_its_status(method: str) -> None:
     async def body() -> None:
         emulator = FirestoreEmulator()
         session = emulator._channels.open(method, {})

@@ -1,4 +1,4 @@
-"""The emulator behind the real client, over a socket and without one: whoever takes `api` runs on both."""
+"""The emulator behind the real client, over a socket and without one: a test that takes `api` runs on both."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ BAD_TASKS: list[tuple[str, Any, str]] = [
     ("a header with a line break", request(headers={"X-A": "b\r\nX-C: d"}), "invalid header"),
     ("a header with no name", request(headers={"": "b"}), "invalid header"),
     ("headers of 81 KB", request(headers={"X-A": "b" * 81 * 1024}), "less than 80KB"),
-    ("a token of nobody", request(oidc_token=OidcToken(audience="x")), "service_account_email is required"),
+    ("a token without an account", request(oidc_token=OidcToken(audience="x")), "service_account_email is required"),
     ("a task of a megabyte", request(body=b"x" * 1024 * 1024), "Task size too large"),
     ("a deadline of 14 s", http_task(dispatch_deadline=timedelta(seconds=14)), r"between \[15s, 30m\]"),
     ("a deadline of 31 min", http_task(dispatch_deadline=timedelta(minutes=31)), r"between \[15s, 30m\]"),
@@ -84,7 +84,7 @@ async def test_a_task_at_the_limits_is_accepted(client: CloudTasksAsyncClient) -
     assert (await client.create_task(parent=QUEUE, task=task)).schedule_time == nearly_30_days
 
 
-async def test_a_schedule_too_far_ahead_is_told_as_production_tells_it(client: CloudTasksAsyncClient) -> None:
+async def test_a_schedule_too_far_ahead_is_reported_as_production_tells_it(client: CloudTasksAsyncClient) -> None:
     far = datetime(2090, 12, 1, 3, 0, 0, 690_000, tzinfo=UTC)
     await _refused(
         client.create_task(parent=QUEUE, task=http_task(schedule_time=far)),

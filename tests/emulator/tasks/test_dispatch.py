@@ -210,7 +210,7 @@ async def test_a_task_in_a_queue_paused_for_31_days_is_not_sent_any_more(world: 
 
 
 @in_virtual_time()
-async def test_an_attempt_ends_at_its_deadline_and_is_told_as_504(world: World) -> None:
+async def test_an_attempt_ends_at_its_deadline_and_is_reported_as_504(world: World) -> None:
     world.takes = timedelta(hours=1)
     await world.create("t", dispatch_deadline=timedelta(seconds=15))
     await world.pass_time(15.001)

@@ -173,7 +173,7 @@ async def one_round(
             asyncio.create_task(create_until_it_dies(client, it.url, f"{prefix}-{n}", acknowledged))
             for n in range(CLIENTS)
         ]
-        # The moment depends on progress, not on a clock: after so many more answers to the clients.
+        # The moment depends on progress, not on a clock: after a number of further answers to the clients.
         await acknowledged.until(len(acknowledged.names) + rng.randrange(1, 150))
     finally:
         process.kill()

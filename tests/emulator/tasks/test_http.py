@@ -80,7 +80,7 @@ async def test_a_worker_that_starts_late_still_gets_its_task() -> None:
         retry = RetryConfig(max_attempts=2)
         other = f"{LOCATION}/queues/other"
         await client.create_queue(parent=LOCATION, queue=Queue(name=other, retry_config=retry))
-        await client.create_task(parent=other, task=http_task(gone))  # nobody listens there
+        await client.create_task(parent=other, task=http_task(gone))  # nothing listens there
         await client.create_task(parent=QUEUE, task=http_task(it.url))
         await it.until(lambda heard: len(heard) == 1)
 

@@ -107,7 +107,7 @@ async def test_a_retry_config_of_its_own_is_completed_and_shown(client: CloudTas
     assert (shown.max_attempts, shown.max_doublings, shown.max_backoff) == (2, 16, timedelta(hours=1))
 
 
-async def test_a_tombstone_lasts_as_long_as_it_is_told_to() -> None:
+async def test_a_tombstone_lasts_as_long_as_it_is_set_to() -> None:
     now = START
     emulator = TasksEmulator(queues=[QUEUE], tombstone=timedelta(hours=1), clock=lambda: now)
     async with emulator:

@@ -1,4 +1,4 @@
-"""The loop on virtual time: what stands still or spins is told, and no error is lost."""
+"""The loop on virtual time: what stands still or spins is reported, and no error is lost."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tests.emulator.virtual_time.support import SEEDS, now, raises, simulate
 
 
 def test_a_deadlock_names_the_tasks_that_wait_and_where() -> None:
-    async def waits_for_nobody() -> None:
+    async def waits_for_nothing() -> None:
         await asyncio.Event().wait()
 
     async def main() -> None:
         await asyncio.sleep(5)
         async with asyncio.TaskGroup() as group:
-            group.create_task(waits_for_nobody(), name="lane 17")
+            group.create_task(waits_for_nothing(), name="lane 17")
 
     with pytest.raises(Deadlock) as caught:
         simulate(main())
     message = str(caught.value)
     assert "2024-03-10T06:00:05+00:00 (second 5)" in message
     assert "lane 17: " in message
-    assert "waits_for_nobody" in message
+    assert "waits_for_nothing" in message
     assert "Task-1: " in message
 
 
@@ -150,7 +150,7 @@ def test_the_exception_of_a_dropped_task_fails_the_run(in_a_cycle: bool) -> None
     async def fail(box: list[object]) -> None:
         if in_a_cycle:
             box.append(asyncio.current_task())
-        raise ValueError("nobody asked")
+        raise ValueError("an unseen error")
 
     async def main() -> None:
         box: list[object] = []
@@ -160,7 +160,7 @@ def test_the_exception_of_a_dropped_task_fails_the_run(in_a_cycle: bool) -> None
             box.clear()
         await asyncio.sleep(1)
 
-    with pytest.raises(UnhandledError, match="nobody asked"):
+    with pytest.raises(UnhandledError, match="an unseen error"):
         simulate(main())
 
 

@@ -175,7 +175,7 @@ def test_callbacks_scheduled_before_the_loop_runs_keep_their_order() -> None:
     assert {order(seed) for seed in SEEDS} == {(0, 1, 2, 3, 4)}
 
 
-def test_callbacks_bound_to_one_object_keep_their_order_whoever_scheduled_them() -> None:
+def test_callbacks_bound_to_one_object_keep_their_order_whichever_task_scheduled_them() -> None:
     async def main() -> bool:
         written: list[int] = []
         received: list[int] = []

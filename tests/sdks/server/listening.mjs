@@ -108,7 +108,7 @@ test('several listeners each see their own', async (world) => {
   [all, some, one].forEach(({ stop }) => stop());
 });
 
-test('who has stopped listening is told nothing more', async (world) => {
+test('a listener that has stopped gets nothing more', async (world) => {
   const document = world.document();
   const gone = watched(document, fields);
   const other = watched(document, fields);

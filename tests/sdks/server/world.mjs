@@ -8,7 +8,7 @@ export class World {
   /** `sdk` is @google-cloud/firestore, or firebase-admin with the older one that it brings along. */
   static async open({ sdk, host, projectId, isOfficial }) {
     process.env.FIRESTORE_EMULATOR_HOST = host;
-    process.env.METADATA_SERVER_DETECTION = 'none'; // nobody is asked whether this machine is in Google's cloud
+    process.env.METADATA_SERVER_DETECTION = 'none'; // no server is asked whether this machine is in Google's cloud
     const connect = sdk === 'firebase-admin' ? await admin() : await plain();
     return new World(connect, projectId, isOfficial);
   }
@@ -35,7 +35,7 @@ export class World {
     return this.client(`p-${token()}`);
   }
 
-  /** A collection that nobody has used. */
+  /** A collection that was not used before. */
   collection() {
     return this.db.collection(`c-${token()}`);
   }

@@ -174,7 +174,7 @@ test('listeners are told in step', async (world) => {
   assert.ok(!sums.values.includes('a:1 | a:9'), 'it was never in both');
 });
 
-test('who has stopped listening is told nothing more, and may listen again', async (world) => {
+test('a listener that has stopped gets nothing more, and may listen again', async (world) => {
   const document = world.document();
   const another = seenBy(world.client(), document);
   const gone = watched(document, fields);

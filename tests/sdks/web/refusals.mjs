@@ -19,7 +19,7 @@ test('reserved names are refused', async (world) => {
   await refused('INVALID_ARGUMENT', setDoc(doc(collectionOf(world.db, '__reserved__'), 'a'), { x: 1 }));
 });
 
-test('a listener on a query that is none is told so, and the others live on', async (world) => {
+test('a listener on a query that is none gets an error, and the others live on', async (world) => {
   const collection = world.collection();
   const good = watched(doc(collection, 'a'), (snapshot) => snapshot.exists());
   const bad = watched(collectionOf(world.db, '__reserved__'), () => 'shown');

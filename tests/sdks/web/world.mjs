@@ -45,7 +45,7 @@ export class World {
     return this.client(`p-${token()}`);
   }
 
-  /** A collection that nobody has used. */
+  /** A collection that was not used before. */
   collection(db = this.db) {
     return collection(db, `c-${token()}`);
   }
@@ -83,7 +83,7 @@ export async function fill(where, documents) {
 
 export const ids = async (query) => (await getDocs(query)).docs.map(({ id }) => id).join(' ');
 
-/** What a listener is told, as `tell` puts it. */
+/** What a listener gets, as `tell` puts it. */
 export function watched(query, tell, options = {}) {
   const seen = new Seen();
   const onError = (error) => seen.add(`error: ${error.code}`);
