@@ -11,7 +11,10 @@ const MAX_PARAM = 1024;
 const MAX_PARAMS_BYTES = 32 * 1024;
 /** The worker fails documents above 256 KiB; the rest is for ids, field names and what the worker writes. */
 const MAX_PARTS_BYTES = 240 * 1024;
+const MAX_SEALED = 48 * 1024;
+const MAX_KEY_VERSION = 1_000_000;
 const MAX_AHEAD_DAYS = 365;
+const PRIORITIES = ['urgent', 'normal', 'bulk'];
 const DAY_MS = 86_400_000;
 
 /** What a field must match, and the words for one that does not. The worker's own rules and words are the same.
@@ -23,7 +26,7 @@ const REQUEST_ID = {
   words: 'must be 8 to 128 of A-Z, a-z, 0-9, _ and -, and must not begin and end with two underscores',
 };
 /** @type {Rule} */
-const ACCOUNT_ID = {
+export const ACCOUNT_ID = {
   pattern: /^(?!.*__)(?!(?:\.|\.\.|\*)$)[^/]{1,128}$/s,
   words: 'must be 1 to 128 characters without a slash and without two underscores in a row',
 };
@@ -40,12 +43,23 @@ const MEDIA_TYPE = {
   words: 'must be a media type such as image/png',
 };
 
+/** @type {Rule} */
+const CIPHERTEXT = {
+  pattern: /^(?!.{49153})[A-Za-z0-9_-]+$/,
+  words: `must be 1 to ${count(MAX_SEALED)} of A-Z, a-z, 0-9, _ and -: base64url without padding`,
+};
+
 /**
  * @typedef {{ type: 'text', text: string }} TextPart
  * @typedef {{ type: 'media', mediaId: string, mimeType: string, caption?: string, filename?: string }} MediaPart
- * @typedef {{ type: 'template', name: string, language: string, params: string[] }} TemplatePart
- * @typedef {TextPart | MediaPart | TemplatePart} Part
+ * @typedef {{ type: 'template', name: string, language: string, params: string[] | TemplateValues }} TemplatePart
+ * @typedef {{ header?: string[] | HeaderFile, body?: string[], buttons?: string[] }} TemplateValues
+ * @typedef {{ image: string } | { video: string } | { document: string }} HeaderFile  A link, or the provider's id.
+ * @typedef {{ type: 'sealed', keyVersion: number, ciphertext: string }} SealedPart
+ * @typedef {TextPart | MediaPart | TemplatePart | SealedPart} Part
  */
+
+/** @typedef {'urgent' | 'normal' | 'bulk'} Priority */
 
 /**
  * @typedef {object} Envelope
@@ -54,6 +68,7 @@ const MEDIA_TYPE = {
  * @property {string} to  The recipient's address, as the provider writes it.
  * @property {string} uid  The signed-in user.
  * @property {Date} [sendBy]  The deadline: after it the message is `skipped`.
+ * @property {Priority} [priority]  `urgent` goes ahead of the account's other messages, `bulk` behind them; else `normal`.
  */
 
 /**
@@ -68,7 +83,7 @@ const MEDIA_TYPE = {
  */
 
 /**
- * @typedef {{ identity: Identity, uid: string, at: Date | null, sendBy: Date | null }} Checked
+ * @typedef {{ identity: Identity, uid: string, at: Date | null, sendBy: Date | null, priority: Priority | null }} Checked
  */
 
 /**
@@ -79,10 +94,14 @@ const MEDIA_TYPE = {
  *     too-late           the time to send at has passed: ask the user for another
  *     request-id-taken   another message has this requestId: make a new one for a new action
  *     not-found          there is no such message
+ *     not-sealed         the account has no key to seal with
+ *     invalid-file       a file is too large, empty, or of a type that is not taken
+ *     cannot-upload      a file cannot be uploaded or fetched now; the text says why
+ *     cannot-open        sealed messages cannot be opened now; the text says why
  */
 export class OutboxError extends Error {
   /**
-   * @param {'invalid-message' | 'not-allowed' | 'too-late' | 'request-id-taken' | 'not-found'} code
+   * @param {'invalid-message' | 'not-allowed' | 'too-late' | 'request-id-taken' | 'not-found' | 'not-sealed' | 'cannot-open' | 'invalid-file' | 'cannot-upload'} code
    * @param {string} message
    * @param {unknown} [cause]
    */
@@ -116,7 +135,7 @@ export function threadIdOf(accountId, to) {
  * @param {NewMessage & { at?: unknown }} message
  * @returns {Checked}
  */
-export function checked({ requestId, accountId, to, uid, text, parts, at, sendBy }) {
+export function checked({ requestId, accountId, to, uid, text, parts, at, sendBy, priority }) {
   requireRule('requestId', requestId, REQUEST_ID);
   requireRule('accountId', accountId, ACCOUNT_ID);
   requireRule('to', to, ADDRESS);
@@ -129,7 +148,18 @@ export function checked({ requestId, accountId, to, uid, text, parts, at, sendBy
     to,
     parts: text === undefined ? checkedParts(parts) : [checkedPart({ type: 'text', text }, '')],
   };
-  return { identity, uid, ...checkedTimes(at, sendBy) };
+  return { identity, uid, ...checkedTimes(at, sendBy), priority: checkedPriority(priority) };
+}
+
+/**
+ * @param {unknown} priority
+ * @returns {Priority | null}
+ */
+function checkedPriority(priority = null) {
+  if (priority !== null && !PRIORITIES.includes(/** @type {string} */ (priority))) {
+    throw invalid('priority must be urgent, normal or bulk');
+  }
+  return /** @type {Priority | null} */ (priority);
 }
 
 /**
@@ -158,15 +188,16 @@ const PARTS = {
     filename: { most: 512, optional: true },
   },
   template: { name: { most: 512 }, language: { most: 35, least: 2 } },
+  sealed: { ciphertext: CIPHERTEXT },
 };
 
 /** @param {unknown} parts */
-function checkedParts(parts) {
+export function checkedParts(parts) {
   if (!Array.isArray(parts) || parts.length < 1 || parts.length > MAX_PARTS) {
     throw invalid(`parts must be a list of 1 to ${MAX_PARTS} parts`);
   }
   const good = parts.map((part, index) => checkedPart(part, `parts[${index}]`));
-  requireBytes('parts', good.flatMap((part) => Object.values(part).flat()), MAX_PARTS_BYTES);
+  requireBytes('parts', textsOf(good), MAX_PARTS_BYTES);
   return good;
 }
 
@@ -176,10 +207,12 @@ function checkedParts(parts) {
  * @returns {Part}
  */
 function checkedPart(part, where) {
-  const { type, params, ...fields } = Object(part);
+  const { type, params, keyVersion, ...fields } = Object(part);
   const known = Object.hasOwn(PARTS, type) ? PARTS[type] : undefined;
   const at = (/** @type {string} */ name) => (where ? `${where}.${name}` : name);
-  if (!known) throw invalid(`${at('type')} must be text, media or template`);
+  if (!known) throw invalid(`${at('type')} must be text, media, template or sealed`);
+  if (type === 'sealed') requireKeyVersion(at('keyVersion'), keyVersion);
+  else if (keyVersion !== undefined) throw invalid(`${at('keyVersion')} is no field of a ${type} part`);
   for (const name of Object.keys(fields)) {
     if (!Object.hasOwn(known, name)) throw invalid(`${at(name)} is no field of a ${type} part`);
     if (fields[name] === undefined) delete fields[name]; // as if it were not there; Firestore takes no undefined
@@ -190,22 +223,104 @@ function checkedPart(part, where) {
   }
   if (type === 'template') return { type, ...fields, params: checkedParams(params, at('params')) };
   if (params !== undefined) throw invalid(`${at('params')} is no field of a ${type} part`);
+  if (type === 'sealed') return { type, ...fields, keyVersion };
   return { type, ...fields };
 }
 
 /**
+ * @param {string} name
+ * @param {unknown} value
+ */
+function requireKeyVersion(name, value) {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 1 || value > MAX_KEY_VERSION) {
+    throw invalid(`${name} must be a whole number from 1 to ${count(MAX_KEY_VERSION)}`);
+  }
+}
+
+/**
+ * Texts for the body, or values for header, body and buttons.
+ *
  * @param {unknown} params
+ * @param {string} where
+ * @returns {string[] | TemplateValues}
+ */
+function checkedParams(params, where) {
+  const good = isMap(params) ? checkedValues(params, where) : checkedTexts(params, where);
+  const texts = textsOf(good);
+  requireFew(where, texts);
+  requireBytes(where, texts, MAX_PARAMS_BYTES);
+  return good;
+}
+
+/**
+ * @param {Record<string, unknown>} params
+ * @param {string} where
+ * @returns {TemplateValues}
+ */
+function checkedValues(params, where) {
+  /** @type {Record<string, unknown>} */
+  const good = {};
+  for (const [name, value] of Object.entries(params)) {
+    if (!['header', 'body', 'buttons'].includes(name)) throw invalid(`${where}.${name} is unknown`);
+    if (value === undefined) continue; // as if it were not there
+    const isFile = name === 'header' && isMap(value);
+    good[name] = isFile ? checkedFile(value, `${where}.header`) : checkedTexts(value, `${where}.${name}`);
+  }
+  return good;
+}
+
+/**
+ * @param {Record<string, unknown>} file
+ * @param {string} where
+ */
+function checkedFile(file, where) {
+  const [kind = '', ...more] = Object.keys(file);
+  if (more.length || !['image', 'video', 'document'].includes(kind)) {
+    throw invalid(`${where} must be a list of texts, or one of image, video and document`);
+  }
+  requireText(`${where}.${kind}`, file[kind], MAX_PARAM, 0);
+  return { [kind]: file[kind] };
+}
+
+/**
+ * @param {unknown} values
  * @param {string} where
  * @returns {string[]}
  */
-function checkedParams(params, where) {
-  if (!Array.isArray(params)) throw invalid(`${where} must be a list of texts`);
-  if (params.length > MAX_PARAMS) {
-    throw invalid(`${where} has ${count(params.length)} entries; at most ${count(MAX_PARAMS)} are allowed`);
+function checkedTexts(values, where) {
+  if (!Array.isArray(values)) throw invalid(`${where} must be a list of texts`);
+  requireFew(where, values);
+  values.forEach((value, index) => requireText(`${where}[${index}]`, value, MAX_PARAM, 0));
+  return [...values];
+}
+
+/**
+ * @param {string} name
+ * @param {unknown[]} values
+ */
+function requireFew(name, values) {
+  if (values.length > MAX_PARAMS) {
+    throw invalid(`${name} has ${count(values.length)} entries; at most ${count(MAX_PARAMS)} are allowed`);
   }
-  params.forEach((value, index) => requireText(`${where}[${index}]`, value, MAX_PARAM, 0));
-  requireBytes(where, params, MAX_PARAMS_BYTES);
-  return [...params];
+}
+
+/**
+ * @param {unknown} value
+ * @returns {value is Record<string, unknown>}
+ */
+function isMap(value) {
+  return value !== null && typeof value === 'object' && !Array.isArray(value);
+}
+
+/**
+ * Every text in a part, or in several.
+ *
+ * @param {unknown} value
+ * @returns {string[]}
+ */
+function textsOf(value) {
+  if (typeof value === 'string') return [value];
+  return value !== null && typeof value === 'object' ? Object.values(value).flatMap(textsOf) : [];
 }
 
 /**
@@ -232,7 +347,7 @@ function count(number) {
  * @param {unknown} value
  * @param {Rule} rule
  */
-function requireRule(name, value, { pattern, words }) {
+export function requireRule(name, value, { pattern, words }) {
   if (typeof value !== 'string') throw invalid(`${name} must be a text`);
   if (!pattern.test(value)) throw invalid(`${name} ${words}`);
 }
@@ -245,7 +360,7 @@ function requireRule(name, value, { pattern, words }) {
  * @param {number} most
  * @param {number} [least]
  */
-function requireText(name, value, most, least = 1) {
+export function requireText(name, value, most, least = 1) {
   if (typeof value !== 'string') throw invalid(`${name} must be a text`);
   if (value.length < least) throw invalid(value ? `${name} is too short` : `${name} is empty`);
   if (value.length > most) {
@@ -257,12 +372,12 @@ function requireText(name, value, most, least = 1) {
  * @param {string} name
  * @param {unknown} value
  */
-function requireDate(name, value) {
+export function requireDate(name, value) {
   if (!(value instanceof Date) || Number.isNaN(value.getTime())) throw invalid(`${name} must be a Date`);
 }
 
 /** @param {string} sentence */
-function invalid(sentence) {
+export function invalid(sentence) {
   return new OutboxError('invalid-message', sentence);
 }
 
@@ -307,13 +422,15 @@ export function isSame(stored, wanted) {
 }
 
 /**
- * Firestore keeps a map's fields in an order of its own.
+ * Firestore keeps a map's fields in an order of its own. Sealing the same text twice gives two ciphertexts, so a sealed
+ * part counts as the same as any sealed part in its place.
  *
  * @param {unknown} value
  */
-function inOrder(value) {
+export function inOrder(value) {
   return JSON.stringify(value, (_, inner) => {
     const isMap = inner !== null && typeof inner === 'object' && !Array.isArray(inner);
+    if (isMap && inner.type === 'sealed') return 'sealed';
     return isMap ? Object.fromEntries(Object.entries(inner).sort()) : inner;
   });
 }

@@ -28,8 +28,8 @@ export function sendMessage(db: Firestore, message: NewMessage): Promise<Written
  */
 export function scheduleMessage(db: Firestore, message: ScheduledMessage): Promise<Written>;
 /**
- * Ask the worker to cancel a message. If it is still queued, it becomes `cancelled`; otherwise nothing changes. Watch
- * the message to see which.
+ * Cancel a message. If it is still queued, it becomes `cancelled` at once; otherwise nothing changes. Watch the message
+ * to see which.
  *
  * @param {Firestore} db
  * @param {string} requestId
@@ -59,8 +59,24 @@ export type Status = import("./watch.js").Status;
 export type Message = import("./watch.js").Message;
 export type Thread = import("./watch.js").Thread;
 export type Waiting = import("./watch.js").Waiting;
+export type FileLink = import("./files.js").FileLink;
+export type FilesService = import("./files.js").FilesService;
+export type NewFile = import("./files.js").NewFile;
+export type Device = import("./notifications.js").Device;
+export type Notification = import("./notifications.js").Notification;
+export type Changes = import("./campaigns.js").Changes;
+export type NewReminder = import("./campaigns.js").NewReminder;
+export type Reminder = import("./campaigns.js").Reminder;
+export type Request = import("./campaigns.js").Request;
+export type Run = import("./campaigns.js").Run;
+export type RunStatus = import("./campaigns.js").RunStatus;
+export type Schedule = import("./campaigns.js").Schedule;
+export type Target = import("./campaigns.js").Target;
 import type { Firestore } from 'firebase/firestore';
 import { OutboxError } from './message.js';
 import { threadIdOf } from './message.js';
 export { OutboxError, threadIdOf };
-export { watchMessage, watchThread, watchThreads, watchWaiting } from "./watch.js";
+export { addReminder, askReminder, askRun, editReminder, listRuns, watchReminder, watchRequest, watchRun } from "./campaigns.js";
+export { fileLink, uploadFile } from "./files.js";
+export { registerDevice, removeDevice, watchNotifications } from "./notifications.js";
+export { watchAccounts, watchMessage, watchThread, watchThreads, watchWaiting } from "./watch.js";

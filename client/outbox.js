@@ -19,9 +19,10 @@
  *     const stop = watchThread(db, threadIdOf(accountId, to), render);
  */
 
-import { Timestamp, doc, getDocFromServer, serverTimestamp, updateDoc, writeBatch } from 'firebase/firestore';
+import { Timestamp, doc, serverTimestamp, updateDoc, writeBatch } from 'firebase/firestore';
 
 import { OutboxError, checked, codeOf, isSame, shownText, threadIdOf } from './message.js';
+import { readable } from './watch.js';
 
 /** @import { DocumentReference, Firestore } from 'firebase/firestore' */
 /** @import { Checked, Identity } from './message.js' */
@@ -32,9 +33,25 @@ import { OutboxError, checked, codeOf, isSame, shownText, threadIdOf } from './m
 /** @typedef {import('./watch.js').Message} Message */
 /** @typedef {import('./watch.js').Thread} Thread */
 /** @typedef {import('./watch.js').Waiting} Waiting */
+/** @typedef {import('./files.js').FileLink} FileLink */
+/** @typedef {import('./files.js').FilesService} FilesService */
+/** @typedef {import('./files.js').NewFile} NewFile */
+/** @typedef {import('./notifications.js').Device} Device */
+/** @typedef {import('./notifications.js').Notification} Notification */
+/** @typedef {import('./campaigns.js').Changes} Changes */
+/** @typedef {import('./campaigns.js').NewReminder} NewReminder */
+/** @typedef {import('./campaigns.js').Reminder} Reminder */
+/** @typedef {import('./campaigns.js').Request} Request */
+/** @typedef {import('./campaigns.js').Run} Run */
+/** @typedef {import('./campaigns.js').RunStatus} RunStatus */
+/** @typedef {import('./campaigns.js').Schedule} Schedule */
+/** @typedef {import('./campaigns.js').Target} Target */
 
 export { OutboxError, threadIdOf };
-export { watchMessage, watchThread, watchThreads, watchWaiting } from './watch.js';
+export { addReminder, askReminder, askRun, editReminder, listRuns, watchReminder, watchRequest, watchRun } from './campaigns.js';
+export { fileLink, uploadFile } from './files.js';
+export { registerDevice, removeDevice, watchNotifications } from './notifications.js';
+export { watchAccounts, watchMessage, watchThread, watchThreads, watchWaiting } from './watch.js';
 
 /**
  * @typedef {object} Written
@@ -78,8 +95,8 @@ export async function scheduleMessage(db, message) {
 }
 
 /**
- * Ask the worker to cancel a message. If it is still queued, it becomes `cancelled`; otherwise nothing changes. Watch
- * the message to see which.
+ * Cancel a message. If it is still queued, it becomes `cancelled` at once; otherwise nothing changes. Watch the message
+ * to see which.
  *
  * @param {Firestore} db
  * @param {string} requestId
@@ -88,7 +105,7 @@ export async function scheduleMessage(db, message) {
 export async function cancel(db, requestId) {
   const outbox = doc(db, 'outbox', requestId);
   try {
-    await updateDoc(outbox, { cancelRequested: true });
+    await requestCancel(db, outbox);
   } catch (error) {
     const code = codeOf(error);
     if (code !== 'permission-denied' && code !== 'not-found') throw error;
@@ -96,6 +113,26 @@ export async function cancel(db, requestId) {
       throw new OutboxError('not-found', `there is no message ${requestId}`, error);
     }
     throw new OutboxError('not-allowed', `this user may not cancel ${requestId}`, error);
+  }
+}
+
+/**
+ * The wish, and a document that calls a function to grant it now. Where that document exists already, or the rules do
+ * not know it, the wish alone is enough: the worker's next turn or sweep grants it.
+ *
+ * @param {Firestore} db
+ * @param {DocumentReference} outbox
+ * @returns {Promise<void>}
+ */
+async function requestCancel(db, outbox) {
+  const batch = writeBatch(db);
+  batch.update(outbox, { cancelRequested: true });
+  batch.set(doc(db, 'cancels', outbox.id), { createdAt: serverTimestamp() });
+  try {
+    await batch.commit();
+  } catch (error) {
+    if (codeOf(error) !== 'permission-denied') throw error;
+    await updateDoc(outbox, { cancelRequested: true });
   }
 }
 
@@ -141,7 +178,7 @@ async function once(db, message) {
  * @param {Checked} message
  * @returns {Promise<Written>}
  */
-async function write(db, { identity, uid, at, sendBy }) {
+async function write(db, { identity, uid, at, sendBy, priority }) {
   const { requestId, accountId, threadId, to, parts } = identity;
   const now = serverTimestamp();
   const batch = writeBatch(db);
@@ -164,6 +201,7 @@ async function write(db, { identity, uid, at, sendBy }) {
     nextAttemptAt: at ? Timestamp.fromDate(at) : now,
     attempts: 0,
     ...(sendBy && { sendBy: Timestamp.fromDate(sendBy) }),
+    ...(priority && { priority }),
   });
   try {
     await batch.commit();
@@ -197,16 +235,6 @@ async function requireThere(db, identity, at, refusal) {
     throw new OutboxError('too-late', 'the time to send at passed before the message reached the server; ask for another time', refusal);
   }
   throw new OutboxError('not-allowed', `this user may not send from the account ${accountId}`, refusal);
-}
-
-/** @param {DocumentReference} reference */
-async function readable(reference) {
-  try {
-    return await getDocFromServer(reference);
-  } catch (error) {
-    if (codeOf(error) === 'permission-denied') return null;
-    throw error;
-  }
 }
 
 /**

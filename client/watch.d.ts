@@ -17,6 +17,7 @@
  * @property {Date | null} readAt
  * @property {Date | null} failedAt
  * @property {{ code: string, message: string } | null} error  Why it failed or was skipped.
+ * @property {boolean} hasFiles  Whether the files that it names can be shown: those of others are fetched first.
  */
 /**
  * @typedef {object} Thread
@@ -26,6 +27,11 @@
  * @property {Date | null} lastMessageAt
  * @property {string} lastMessageText
  * @property {number} unreadCount
+ */
+/**
+ * @typedef {object} Membership
+ * @property {string} accountId
+ * @property {'owner' | 'agent' | 'viewer'} role
  */
 /**
  * A message that is still to be sent, as the worker sees it.
@@ -65,6 +71,18 @@ export function watchThread(db: Firestore, threadId: string, onMessages: (messag
     onError?: (error: Error) => void;
 }): Unsubscribe;
 /**
+ * Follow which accounts the signed-in user is a member of, by accountId.
+ *
+ * @param {Firestore} db
+ * @param {string} uid  Of the signed-in user: the rules allow no other.
+ * @param {(accounts: Membership[]) => void} onAccounts
+ * @param {{ onError?: (error: Error) => void }} [options]
+ * @returns {Unsubscribe}
+ */
+export function watchAccounts(db: Firestore, uid: string, onAccounts: (accounts: Membership[]) => void, { onError }?: {
+    onError?: (error: Error) => void;
+}): Unsubscribe;
+/**
  * Follow an account's conversations, the latest first.
  *
  * @param {Firestore} db
@@ -92,6 +110,26 @@ export function watchWaiting(db: Firestore, { accountId, threadId }: {
 }, onWaiting: (waiting: Waiting[]) => void, { onError }?: {
     onError?: (error: Error) => void;
 }): Unsubscribe;
+/**
+ * The document, or null where this user may not read it.
+ *
+ * @param {DocumentReference} reference
+ */
+export function readable(reference: DocumentReference): Promise<DocumentSnapshot<import("@firebase/firestore").DocumentData, import("@firebase/firestore").DocumentData> | null>;
+/**
+ * @param {unknown} value
+ * @returns {Date | null}
+ */
+export function dateOf(value: unknown): Date | null;
+/**
+ * A watch ends with an error; a refusal becomes an OutboxError.
+ *
+ * @param {(error: Error) => void} onError
+ * @returns {(error: Error) => void}
+ */
+export function ended(onError: (error: Error) => void): (error: Error) => void;
+/** @param {Error} error */
+export function report(error: Error): void;
 export type Status = "queued" | "sent" | "delivered" | "read" | "failed" | "skipped" | "cancelled";
 /**
  * A message as people see it, outbound or inbound.
@@ -121,6 +159,10 @@ export type Message = {
         code: string;
         message: string;
     } | null;
+    /**
+     * Whether the files that it names can be shown: those of others are fetched first.
+     */
+    hasFiles: boolean;
 };
 export type Thread = {
     id: string;
@@ -129,6 +171,10 @@ export type Thread = {
     lastMessageAt: Date | null;
     lastMessageText: string;
     unreadCount: number;
+};
+export type Membership = {
+    accountId: string;
+    role: "owner" | "agent" | "viewer";
 };
 /**
  * A message that is still to be sent, as the worker sees it.
@@ -158,4 +204,6 @@ export type Waiting = {
 };
 import type { Firestore } from 'firebase/firestore';
 import type { Unsubscribe } from 'firebase/firestore';
+import type { DocumentReference } from 'firebase/firestore';
+import type { DocumentSnapshot } from 'firebase/firestore';
 import type { Part } from './message.js';

@@ -3,11 +3,11 @@
  * is called, or until it ends with an error.
  */
 
-import { Timestamp, collection, doc, limit, onSnapshot, orderBy, query, where } from 'firebase/firestore';
+import { Timestamp, collection, collectionGroup, doc, getDocFromServer, limit, onSnapshot, orderBy, query, where } from 'firebase/firestore';
 
 import { OutboxError, codeOf } from './message.js';
 
-/** @import { DocumentSnapshot, Firestore, Unsubscribe } from 'firebase/firestore' */
+/** @import { DocumentReference, DocumentSnapshot, Firestore, Unsubscribe } from 'firebase/firestore' */
 /** @import { Part } from './message.js' */
 
 const LAST_MESSAGES = 100;
@@ -32,6 +32,7 @@ const LAST_MESSAGES = 100;
  * @property {Date | null} readAt
  * @property {Date | null} failedAt
  * @property {{ code: string, message: string } | null} error  Why it failed or was skipped.
+ * @property {boolean} hasFiles  Whether the files that it names can be shown: those of others are fetched first.
  */
 
 /**
@@ -42,6 +43,12 @@ const LAST_MESSAGES = 100;
  * @property {Date | null} lastMessageAt
  * @property {string} lastMessageText
  * @property {number} unreadCount
+ */
+
+/**
+ * @typedef {object} Membership
+ * @property {string} accountId
+ * @property {'owner' | 'agent' | 'viewer'} role
  */
 
 /**
@@ -89,6 +96,23 @@ export function watchThread(db, threadId, onMessages, { last = LAST_MESSAGES, on
     query(messages, orderBy('createdAt', 'desc'), limit(last)),
     { includeMetadataChanges: true },
     (snapshot) => onMessages(snapshot.docs.map((found) => messageOf(found, threadId)).reverse()),
+    ended(onError),
+  );
+}
+
+/**
+ * Follow which accounts the signed-in user is a member of, by accountId.
+ *
+ * @param {Firestore} db
+ * @param {string} uid  Of the signed-in user: the rules allow no other.
+ * @param {(accounts: Membership[]) => void} onAccounts
+ * @param {{ onError?: (error: Error) => void }} [options]
+ * @returns {Unsubscribe}
+ */
+export function watchAccounts(db, uid, onAccounts, { onError = report } = {}) {
+  return onSnapshot(
+    query(collectionGroup(db, 'members'), where('uid', '==', uid)),
+    (snapshot) => onAccounts(snapshot.docs.filter(isOfAccount).map(membershipOf).sort(byAccount)),
     ended(onError),
   );
 }
@@ -158,6 +182,7 @@ function messageOf(snapshot, threadId) {
     readAt: dateOf(data.readAt),
     failedAt: dateOf(data.failedAt),
     error: data.error ?? null,
+    hasFiles: data.direction === 'outbound' || data.filesStoredAt !== undefined,
   };
 }
 
@@ -193,8 +218,50 @@ function waitingOf(snapshot) {
   };
 }
 
-/** @param {unknown} value */
-function dateOf(value) {
+/**
+ * Whether it is a member of an account: a project may have other collections of this name.
+ *
+ * @param {DocumentSnapshot} snapshot
+ */
+function isOfAccount(snapshot) {
+  return snapshot.ref.parent.parent?.parent.path === 'accounts';
+}
+
+/**
+ * @param {DocumentSnapshot} snapshot
+ * @returns {Membership}
+ */
+function membershipOf(snapshot) {
+  return { accountId: String(snapshot.ref.parent.parent?.id), role: snapshot.get('role') };
+}
+
+/**
+ * @param {Membership} one
+ * @param {Membership} other
+ */
+function byAccount(one, other) {
+  return one.accountId < other.accountId ? -1 : 1;
+}
+
+/**
+ * The document, or null where this user may not read it.
+ *
+ * @param {DocumentReference} reference
+ */
+export async function readable(reference) {
+  try {
+    return await getDocFromServer(reference);
+  } catch (error) {
+    if (codeOf(error) === 'permission-denied') return null;
+    throw error;
+  }
+}
+
+/**
+ * @param {unknown} value
+ * @returns {Date | null}
+ */
+export function dateOf(value) {
   return value instanceof Timestamp ? value.toDate() : null;
 }
 
@@ -204,7 +271,7 @@ function dateOf(value) {
  * @param {(error: Error) => void} onError
  * @returns {(error: Error) => void}
  */
-function ended(onError) {
+export function ended(onError) {
   return (error) => {
     const isRefused = codeOf(error) === 'permission-denied';
     onError(isRefused ? new OutboxError('not-allowed', 'this user is not a member of the account', error) : error);
@@ -212,6 +279,6 @@ function ended(onError) {
 }
 
 /** @param {Error} error */
-function report(error) {
+export function report(error) {
   console.error('the watch has ended:', error);
 }

@@ -1,6 +1,7 @@
 // The messages of a conversation, each with how far it has come.
 
 import { cancel } from '../outbox.js';
+import { showFiles } from './files.js';
 import { deliveryWords } from './words.js';
 
 const SOON_MS = 1500;
@@ -29,12 +30,13 @@ const MARKS = {
 };
 
 /** `waiting` knows more of a queued message than the message itself: its time, its trouble, a wish to cancel it. */
-export function showMessages(list, { db, messages, waiting, failed }) {
+export function showMessages(list, { db, accountId, files, messages, waiting, failed }) {
   const wasAtEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 40;
   const entries = new Map([...list.children].map((entry) => [entry.dataset.id, entry]));
   const shown = messages.map((message) => {
     const entry = entries.get(message.id) ?? newEntry(message);
     update(entry, message, waiting.find(({ requestId }) => requestId === message.id));
+    if (message.hasFiles) showFiles(entry.querySelector('.files'), { files, accountId, parts: message.parts });
     return entry;
   });
   // Only what changed is touched, so that nothing is read out twice and no button loses its focus.
@@ -48,7 +50,7 @@ export function showMessages(list, { db, messages, waiting, failed }) {
     const entry = document.createElement('li');
     entry.className = `message ${direction}`;
     entry.dataset.id = id;
-    entry.innerHTML = '<p class="text"></p><p class="meta"><time></time><span class="mark"></span></p>'
+    entry.innerHTML = '<div class="files"></div><p class="text"></p><p class="meta"><time></time><span class="mark"></span></p>'
       + '<p class="reason"></p><button type="button" class="cancel" hidden>Cancel</button>';
     entry.querySelector('.text').textContent = parts.map(wordsOf).join('\n');
     entry.querySelector('.cancel').addEventListener('click', () => cancel(db, id).catch(failed));

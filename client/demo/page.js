@@ -6,14 +6,17 @@ import {
   scheduleMessage,
   sendMessage,
   threadIdOf,
+  watchAccounts,
   watchThread,
   watchThreads,
   watchWaiting,
 } from '../outbox.js';
 import { watchAccountState } from './account.js';
+import { openAttachment } from './attachment.js';
 import { connect } from './connection.js';
 import { showMessages } from './messages.js';
 import { lookAtPhone, openPhone } from './phone.js';
+import { openSession, watchContacts, watchSession } from './session.js';
 import { watchStack } from './stack.js';
 import { showThreads } from './threads.js';
 import { actionWords } from './words.js';
@@ -21,11 +24,14 @@ import { actionWords } from './words.js';
 const $ = (id) => document.getElementById(id);
 const LATER_MS = 5 * 60_000;
 
-const config = await (await fetch('/config.json')).json();
-const db = connect(config);
+const config = await (await fetch('../config.json')).json();
+const { db, user, signOut } = await connect(config);
+if (config.files) config.files.token = () => user.getIdToken();
+/** Those of the configuration, or those that the person is a member of. */
+let accounts = config.accounts ?? [];
 
 /** What is open now, and how to stop watching it. */
-const open = { accountId: '', to: '', draft: newRequestId(), stop: [] };
+const open = { accountId: '', to: '', draft: newRequestId(), stop: [], contacts: new Map() };
 
 // --- account and contact, kept in the address: a tab can be reloaded, and a link to it can be sent
 
@@ -44,10 +50,11 @@ function address(accountId, to) {
 
 function show() {
   const wanted = new URLSearchParams(location.search);
-  const accountId = wanted.get('account') || config.accounts[0].id;
+  const accountId = wanted.get('account') || accounts[0]?.id;
+  if (!accountId) return;
   const to = wanted.get('to') ?? '';
   open.stop.forEach((stop) => stop());
-  Object.assign(open, { accountId, to, draft: newRequestId(), stop: [] });
+  Object.assign(open, { accountId, to, draft: newRequestId(), stop: [], contacts: new Map() });
   document.body.dataset.view = to ? 'conversation' : 'list';
   showAccounts(accountId);
   problem('');
@@ -57,25 +64,28 @@ function show() {
   $('composer').hidden = !to;
   $('phone').hidden = !to || !config.hasSimulator;
   $('messages').replaceChildren();
+  attachment.remove();
   if (to) watchConversation(accountId, to);
   if (to && config.hasSimulator) lookAtPhone(to).catch(failed);
 }
 
 function showAccounts(accountId) {
-  const known = config.accounts.some(({ id }) => id === accountId);
-  const accounts = known ? config.accounts : [...config.accounts, { id: accountId, name: accountId }];
-  $('account').replaceChildren(...accounts.map(({ id, name }) => new Option(name, id, false, id === accountId)));
+  const known = accounts.some(({ id }) => id === accountId);
+  const shown = known ? accounts : [...accounts, { id: accountId, name: accountId }];
+  $('account').replaceChildren(...shown.map(({ id, name }) => new Option(name, id, false, id === accountId)));
 }
 
 function nameOf(to) {
-  return config.contacts.find((contact) => contact.to === to)?.name ?? to;
+  return open.contacts.get(to) ?? config.contacts.find((contact) => contact.to === to)?.name ?? to;
 }
 
 // --- what is watched
 
 function watchAccount(accountId, to) {
-  const contacts = config.contacts.map((contact) => contact.to);
+  let known = [];
   const render = (threads) => {
+    known = threads;
+    const contacts = [...open.contacts.keys(), ...config.contacts.map((contact) => contact.to)];
     showThreads($('threads'), { accountId, threads, contacts, to, nameOf, address, go });
     const current = threads.find((thread) => thread.to === to);
     if (current?.unreadCount && document.visibilityState === 'visible') markRead(db, current.id).catch(failed);
@@ -83,6 +93,12 @@ function watchAccount(accountId, to) {
   render([]);
   open.stop.push(
     watchThreads(db, accountId, render, { onError: refused }),
+    watchSession(db, accountId, { failed }),
+    watchContacts(db, accountId, (contacts) => {
+      open.contacts = contacts;
+      if (to) $('contact').textContent = nameOf(to);
+      render(known);
+    }),
     watchAccountState(db, accountId, ({ words, isKnown }) => {
       notice('account', words);
       $('composer').hidden = !to || !isKnown;
@@ -94,21 +110,40 @@ function watchConversation(accountId, to) {
   const threadId = threadIdOf(accountId, to);
   let messages = [];
   let waiting = [];
-  const render = () => showMessages($('messages'), { db, messages, waiting, failed });
+  const { files } = config;
+  const render = () => showMessages($('messages'), { db, accountId, files, messages, waiting, failed });
   open.stop.push(
     watchThread(db, threadId, (found) => ((messages = found), render()), { onError: refused }),
     watchWaiting(db, { accountId, threadId }, (found) => ((waiting = found), render()), { onError: refused }),
   );
 }
 
+/** A membership that is given or taken counts at once. */
+function followMemberships() {
+  $('person').hidden = false;
+  $('person-name').textContent = user.email ?? user.uid;
+  $('sign-out').addEventListener('click', () => signOut().catch(failed));
+  const none = `You are not a member of an account yet. Ask an owner to add you; your user id is ${user.uid}.`;
+  watchAccounts(db, user.uid, (found) => {
+    accounts = found.map(({ accountId }) => ({ id: accountId, name: accountId }));
+    notice('membership', accounts.length ? '' : none);
+    if (open.accountId) showAccounts(open.accountId);
+    else show();
+  }, { onError: failed });
+}
+
 // --- what is sent
 
-$('composer').addEventListener('submit', (event) => {
+const attachment = openAttachment({ files: config.files, open, problem });
+
+$('composer').addEventListener('submit', async (event) => {
   event.preventDefault();
   const text = $('text').value.trim();
-  if (!text) return; // the second click of two finds nothing left to send
+  if (!text && !attachment.isThere) return; // the second click of two finds nothing left to send
   const { accountId, to, draft } = open;
-  const message = { requestId: draft, accountId, to, text, uid: config.uid };
+  const parts = attachment.isThere ? await attached(text) : [{ type: 'text', text }];
+  if (!parts || draft !== open.draft) return; // the user has gone on to something else
+  const message = { requestId: draft, accountId, to, parts, uid: user.uid };
   const isLater = event.submitter?.value === 'later';
   const at = new Date($('at').value);
   const sending = isLater ? scheduleMessage(db, { ...message, at }) : sendMessage(db, message);
@@ -116,9 +151,24 @@ $('composer').addEventListener('submit', (event) => {
   sending.catch((error) => giveBack(draft, text, error));
   open.draft = newRequestId();
   $('text').value = '';
+  attachment.remove();
   $('later').open = false;
   problem('');
 });
+
+/** The parts of a message with a file, when it is uploaded; null if it could not be. */
+async function attached(caption) {
+  $('send').disabled = true;
+  try {
+    const part = await attachment.upload();
+    return [{ ...part, ...(caption && { caption }) }];
+  } catch (error) {
+    failed(error);
+    return null;
+  } finally {
+    $('send').disabled = false;
+  }
+}
 
 /** What could not be sent comes back with its id: to send it again is the same action. */
 function giveBack(draft, text, error) {
@@ -171,8 +221,8 @@ function problem(words) {
   $('problem').textContent = words;
 }
 
-/** What holds messages back, from each source that knows: the account, the stack. */
-const notices = { account: '', stack: '' };
+/** What holds messages back, from each source that knows: the account, the person's memberships, the stack. */
+const notices = { account: '', membership: '', stack: '' };
 
 function notice(source, words) {
   notices[source] = words;
@@ -190,6 +240,10 @@ addEventListener('popstate', show);
 openPhone({ open, failed });
 // Beside the conversation there is room for the phone; on a small screen it opens on demand.
 $('phone-details').open = matchMedia('(min-width: 50.01rem) and (min-height: 30.01rem)').matches;
+openSession(config.files);
 showConnection();
-show();
+$('chat').hidden = false;
+$('account-label').hidden = false;
+if (config.accounts) show();
+else followMemberships();
 if (config.hasSimulator) watchStack((words) => notice('stack', words));

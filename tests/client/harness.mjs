@@ -1,7 +1,7 @@
 // Cases that run one after another in one process, each reported as a line of JSON when it ends.
 // The side of pytest is in tests/client/node.py, which finds the cases' names in the source: `test('name', ...)`.
 
-const CASE_SECONDS = 180; // ends a case that hangs; a loaded machine stays far below
+const CASE_SECONDS = 300; // ends a case that hangs; above one wait of tests/patience.py, whose message says more
 const LOOK_SECONDS = 60; // the same, for one thing that a case waits for
 const LOOK_MS = 20;
 

@@ -211,13 +211,13 @@ test('a stranger may not send', async (world) => {
   assert.equal(await world.read(outbox), undefined);
 });
 
-test('whoever is signed out may not send', async (world) => {
+test('a user who is signed out may not send', async (world) => {
   const { message, outbox } = await agent(world);
   await assert.rejects(sendMessage(world.client(null), message), refusedAs('not-allowed'));
   assert.equal(await world.read(outbox), undefined);
 });
 
-test('nobody sends in the name of another', async (world) => {
+test('no user sends in the name of another', async (world) => {
   const { account, message, db, outbox } = await agent(world);
   await assert.rejects(sendMessage(db, { ...message, uid: account.owner }), refusedAs('not-allowed'));
   assert.equal(await world.read(outbox), undefined);

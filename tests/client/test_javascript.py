@@ -15,6 +15,8 @@ pytestmark = node.FILE_TIMEOUT
 
 SENDING = HERE / "sending.mjs"
 WATCHING = HERE / "watching.mjs"
+CAMPAIGNS = HERE / "campaigns.mjs"
+NOTIFICATIONS = HERE / "notifications.mjs"
 
 
 async def run(file: Path, backend: Backend, cases: list[str]) -> Results:
@@ -40,3 +42,23 @@ def test_sending(sending: Results, name: str) -> None:
 @pytest.mark.parametrize("name", names_in(WATCHING))
 def test_watching(watching: Results, name: str) -> None:
     watching.check(name)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def campaigns(ruled: Backend) -> Results:
+    return await run(CAMPAIGNS, ruled, names_in(CAMPAIGNS))
+
+
+@pytest.mark.parametrize("name", names_in(CAMPAIGNS))
+def test_campaigns(campaigns: Results, name: str) -> None:
+    campaigns.check(name)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def notifications(ruled: Backend) -> Results:
+    return await run(NOTIFICATIONS, ruled, names_in(NOTIFICATIONS))
+
+
+@pytest.mark.parametrize("name", names_in(NOTIFICATIONS))
+def test_notifications(notifications: Results, name: str) -> None:
+    notifications.check(name)

@@ -1,6 +1,7 @@
 """The npm package in client/, installed as client/README.md says: from a tarball, and from a checkout.
 
-The project that installs it has firebase already, linked from this repository's node_modules, so npm needs no network.
+The project that installs it has firebase already, linked from this repository's node_modules. What npm asks a registry
+all the same, a registry on this machine answers.
 """
 
 from __future__ import annotations
@@ -11,16 +12,23 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from firestore_emulator.pytest_plugin import serving
 from tests.client.node import HERE, ROOT, require_node
+from tests.npm_registry import registry
 from tests.patience import PATIENCE_SECONDS
+from tests.system.browser.chromium import require_chromium
 
 CLIENT = ROOT / "client"
+MODULES = ("campaigns", "files", "message", "notifications", "outbox", "sealing", "watch")
 TYPESCRIPT = ("--noEmit", "--strict", "--target", "es2022", "--skipLibCheck")
 
 SENDS = """
@@ -36,11 +44,31 @@ process.exit(0);
 """
 
 
-def run(command: list[str], cwd: Path) -> str:
+APP = """<!doctype html><title>App</title><p id="result"></p><script type="module" src="/main.js"></script>"""
+IN_A_BROWSER = SENDS.replace("console.log(", "document.getElementById('result').textContent = String(").replace(
+    "process.exit(0);\n", ""
+)
+OPENS = """
+import { chromium } from 'playwright-core';
+const [executablePath, url] = process.argv.slice(2);
+const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] });
+const page = await browser.newPage();
+page.on('pageerror', (error) => console.error(error));
+await page.goto(url);
+await page.locator('#result:not(:empty)').waitFor({ timeout: 120_000, state: 'attached' });
+console.log(await page.locator('#result').textContent());
+await browser.close();
+"""
+
+
+OFFLINE = {"npm_config_offline": "true"}
+
+
+def run(command: list[str], cwd: Path, npm_settings: Mapping[str, str] = OFFLINE) -> str:
     done = subprocess.run(
         command,
         cwd=cwd,
-        env=os.environ | {"npm_config_offline": "true", "npm_config_update_notifier": "false"},
+        env={**os.environ, **npm_settings, "npm_config_update_notifier": "false"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -51,11 +79,11 @@ def run(command: list[str], cwd: Path) -> str:
     return done.stdout
 
 
-def npm(*arguments: str, cwd: Path) -> str:
+def npm(*arguments: str, cwd: Path, settings: Mapping[str, str] = OFFLINE) -> str:
     found = shutil.which("npm")
     if found is None:
         pytest.skip("no npm: install it with nodejs")
-    return run([found, *arguments, "--no-audit", "--no-fund", "--ignore-scripts"], cwd)
+    return run([found, *arguments, "--no-audit", "--no-fund", "--ignore-scripts"], cwd, settings)
 
 
 def link_or_copy(source: str, target: str) -> None:
@@ -94,7 +122,9 @@ def installed(request: pytest.FixtureRequest, project: Path, tmp_path: Path) -> 
     # --install-links: the checkout has a node_modules of its own, so a link would find a second copy of firebase.
     program, *arguments = by_tarball if request.param == "tarball" else by_checkout
     assert program == "npm"
-    npm(*arguments, cwd=project)
+    with registry(ROOT / "node_modules") as address:
+        asking_it = {"npm_config_registry": address, "npm_config_cache": str(tmp_path / "npm-cache")}
+        npm(*arguments, cwd=project, settings=asking_it)
     return project
 
 
@@ -122,13 +152,48 @@ def test_an_installed_package_sends_on_the_only_copy_of_firebase_and_has_types(i
         assert run([require_node(), *compiler, *resolution], installed) == ""
 
 
+@pytest.mark.parametrize("installed", ["tarball"], indirect=True)
+def test_an_app_that_vite_builds_sends_in_a_browser(installed: Path, host: str) -> None:
+    browser = require_chromium()
+    shutil.rmtree(installed / "node_modules/@hpke")  # optional: only sealed messages need it
+    name, _, port = host.partition(":")
+    (installed / "index.html").write_text(APP, encoding="utf-8")
+    main = IN_A_BROWSER.replace("HOST, PORT", f"{json.dumps(name)}, {port}")
+    (installed / "main.js").write_text(main, encoding="utf-8")
+    run([require_node(), "node_modules/vite/bin/vite.js", "build"], installed)
+    assert [file.suffix for file in (installed / "dist/assets").iterdir()] == [".js"], "one bundle"
+    (installed / "open.mjs").write_text(OPENS, encoding="utf-8")
+    with served(installed / "dist") as url:
+        assert run([require_node(), "open.mjs", browser, url], installed) == "true\n"
+
+
+@contextmanager
+def served(directory: Path) -> Iterator[str]:
+    """A plain web server."""
+
+    class Handler(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            return
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(directory))) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/"
+        finally:
+            server.shutdown()
+            thread.join(PATIENCE_SECONDS)
+
+
 def test_the_package_holds_its_modules_and_their_types_and_depends_on_nothing() -> None:
     (about,) = json.loads(npm("pack", "--json", "--dry-run", cwd=CLIENT))
-    modules = {f"{module}{ending}" for module in ("message", "outbox", "watch") for ending in (".js", ".d.ts")}
+    modules = {f"{module}{ending}" for module in MODULES for ending in (".js", ".d.ts")}
     assert {file["path"] for file in about["files"]} == {*modules, "package.json", "README.md", "LICENSE"}
     manifest = json.loads((CLIENT / "package.json").read_text(encoding="utf-8"))
     assert "dependencies" not in manifest
-    assert manifest["peerDependencies"] == {"firebase": ">=11"}
+    assert manifest["peerDependencies"]["firebase"] == ">=11"
+    others = {name for name in manifest["peerDependencies"] if name != "firebase"}
+    assert others == set(manifest["peerDependenciesMeta"]), "an app needs nothing but firebase"
 
 
 def test_the_package_has_the_version_and_the_license_of_the_python_distributions() -> None:

@@ -1,6 +1,6 @@
 """One table of messages, judged by the JavaScript client, the Python client and the worker.
 
-The two clients agree. What they take, the worker takes too: nobody is told that a message was accepted which then fails
+The two clients agree. What they take, the worker takes too: no message is accepted that then fails
 for its form. They may be stricter than the worker, which forgives what it does not need.
 """
 
@@ -59,12 +59,20 @@ TAKEN: dict[str, dict[str, Any]] = {
     "a template with 100 values": with_parts({**TEMPLATE, "params": [""] * 100}),
     "a template with the longest value": with_parts({**TEMPLATE, "params": ["é" * 1024]}),
     "a template with values of 32 KiB": with_parts({**TEMPLATE, "params": ["é" * 1024] * 16}),
+    "a template with values for header, body and buttons": with_parts(
+        {**TEMPLATE, "params": {"header": ["Ada"], "body": ["a", ""], "buttons": ["t-1"]}}
+    ),
+    "a template with a file in its header": with_parts({**TEMPLATE, "params": {"header": {"image": "https://a.b/c"}}}),
+    "a template with values for nothing": with_parts({**TEMPLATE, "params": {}}),
     "ten parts": with_parts(*[IMAGE] * 10),
     "ten of the longest texts": with_parts(*[{"type": "text", "text": "ह" * 4096}] * 10),
     "seven of the largest templates": with_parts(*[{**TEMPLATE, "params": ["x" * 1024] * 32}] * 7),
     "a time": {**GOOD, "at": days(1)},
     "a year ahead": {**GOOD, "at": days(364.99)},
     "a deadline": {**GOOD, "sendBy": days(1)},
+    "an urgent one": {**GOOD, "priority": "urgent"},
+    "a normal one": {**GOOD, "priority": "normal"},
+    "one that lets others go first": {**GOOD, "priority": "bulk"},
     "a time and a later deadline": {**GOOD, "at": days(1), "sendBy": days(2)},
 }
 
@@ -94,11 +102,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no parts": (with_parts(), "1 to 10 parts"),
     "eleven parts": (with_parts(*[IMAGE] * 11), "1 to 10 parts"),
     "parts that are a text": ({**with_parts(), "parts": "Hello"}, "1 to 10 parts"),
-    "a part that is a text": (with_parts("Hello"), "text, media or template"),
-    "a part that is nothing": (with_parts(None), "text, media or template"),
-    "a part without a type": (with_parts({"text": "Hello"}), "text, media or template"),
-    "a part of an unknown type": (with_parts({"type": "poll"}), "text, media or template"),
-    "a part of a type that every object has": (with_parts({"type": "constructor"}), "text, media or template"),
+    "a part that is a text": (with_parts("Hello"), "text, media, template or sealed"),
+    "a part that is nothing": (with_parts(None), "text, media, template or sealed"),
+    "a part without a type": (with_parts({"text": "Hello"}), "text, media, template or sealed"),
+    "a part of an unknown type": (with_parts({"type": "poll"}), "text, media, template or sealed"),
+    "a part of a type that every object has": (with_parts({"type": "constructor"}), "text, media, template or sealed"),
     "a part with another's field": (with_parts({"type": "text", "text": "a", "caption": "b"}), r"parts\[0\].caption"),
     "a part with an unknown field": (with_parts({**IMAGE, "size": 3}), r"parts\[0\].size is no field of a media"),
     "values on a text": (with_parts({"type": "text", "text": "a", "params": []}), r"parts\[0\].params is no field"),
@@ -131,6 +139,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a template with a short language": (with_parts({**TEMPLATE, "language": "e"}), "language is too short"),
     "more than a year ahead": ({**GOOD, "at": days(365.01)}, "365 days"),
+    "an unknown priority": ({**GOOD, "priority": "high"}, "priority must be urgent, normal or bulk"),
+    "a priority that is a number": ({**GOOD, "priority": 1}, "priority must be urgent, normal or bulk"),
     "a deadline before the time": ({**GOOD, "at": days(2), "sendBy": days(1)}, "the message could never be sent"),
 }
 
@@ -152,7 +162,7 @@ def javascript() -> list[str | None]:
 
 def python(message: dict[str, Any]) -> str | None:
     """The verdict, with the names of fields as the contract writes them."""
-    given: dict[str, Any] = {"text": None, "parts": None, "at": None, "sendBy": None, **message}
+    given: dict[str, Any] = {"text": None, "parts": None, "at": None, "sendBy": None, "priority": None, **message}
     at, send_by = (None if value is None else datetime.fromisoformat(value) for value in (given["at"], given["sendBy"]))
     try:
         checked(
@@ -164,6 +174,7 @@ def python(message: dict[str, Any]) -> str | None:
             parts=given["parts"],
             at=at,
             send_by=send_by,
+            priority=given["priority"],
             now=NOW,
         )
     except InvalidMessage as error:
@@ -203,6 +214,7 @@ def test_the_worker_takes_what_the_clients_take(case: str) -> None:
         parts=message.get("parts"),
         at=times.get("at"),
         send_by=times.get("sendBy"),
+        priority=message.get("priority"),
         now=NOW,
     )
     stored = {**new.outbox_fields, "createdAt": NOW, "nextAttemptAt": new.at or NOW}
@@ -210,3 +222,4 @@ def test_the_worker_takes_what_the_clients_take(case: str) -> None:
     assert isinstance(parsed, OutboxMessage), parsed
     assert parsed.thread_id == new.thread_id
     assert parsed.send_by == new.send_by
+    assert parsed.priority == message.get("priority", "normal")

@@ -12,6 +12,7 @@ import {
   scheduleMessage,
   sendMessage,
   threadIdOf,
+  watchAccounts,
   watchMessage,
   watchThread,
   watchThreads,
@@ -126,6 +127,21 @@ test('an account shows its conversations, the latest first, and no other', async
   assert.equal(latest.lastMessageText, 'Hi');
   assert.equal(latest.unreadCount, 0);
   assert.ok(latest.lastMessageAt instanceof Date);
+});
+
+test('a person follows the own memberships, of accounts alone, and of no other person', async (world) => {
+  const uid = `person-${newRequestId()}`;
+  const [first, second] = [(await world.account()).id, (await world.account()).id].sort();
+  const { seen, stop } = watched((add) => watchAccounts(world.client(uid), uid, add, { onError: fail }));
+  const listed = (accounts) => accounts.map(({ accountId, role }) => `${accountId} ${role}`).join();
+  await seen.until('none', (accounts) => accounts.length === 0);
+  await world.put(`teams/t/members/${uid}`, { uid, role: 'captain' });
+  await world.put(`accounts/${second}/members/${uid}`, { uid, role: 'viewer' });
+  await world.put(`accounts/${first}/members/${uid}`, { uid, role: 'owner' });
+  await seen.until('both', (accounts) => listed(accounts) === `${first} owner,${second} viewer`);
+  stop();
+  const refused = await new Promise((resolve) => { watchAccounts(world.client('other'), uid, () => {}, { onError: resolve }); });
+  assert.equal(refused.code, 'not-allowed');
 });
 
 test('a conversation that was looked at has nothing unread', async (world) => {

@@ -1,12 +1,14 @@
-// Real SDK clients on one emulator, each signed in as somebody of their own, and the documents as the server has them.
+// Real SDK clients on one emulator, each signed in as a user of its own, and the documents as the server has them.
 
 import { randomBytes } from 'node:crypto';
 
 import { deleteApp, initializeApp } from 'firebase/app';
 import {
+  collection,
   connectFirestoreEmulator,
   doc,
   getDoc,
+  getDocs,
   getFirestore,
   setDoc,
   setLogLevel,
@@ -62,6 +64,11 @@ export class World {
 
   async read(path) {
     return (await getDoc(doc(this.owner, path))).data();
+  }
+
+  /** All documents of a collection: `{ id, data }`. */
+  async list(path) {
+    return (await getDocs(collection(this.owner, path))).docs.map((found) => ({ id: found.id, data: found.data() }));
   }
 
   async end() {

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from google.cloud.firestore import AsyncClient
+from google.cloud.firestore import SERVER_TIMESTAMP, AsyncClient
 
 from tests.rules.scene import NEW_CONTACT, Draft, Scene
 
@@ -31,7 +31,7 @@ def send(*edits: Edit, to: str = NEW_CONTACT, request_id: Path | None = None, ac
 
     async def act(scene: Scene, client: AsyncClient, uid: str | None) -> None:
         chosen = scene.request_id if request_id is None else request_id(scene)
-        draft = Draft.of(chosen, scene.account if account is None else account(scene), to, uid or "nobody")
+        draft = Draft.of(chosen, scene.account if account is None else account(scene), to, uid or "signed-out")
         for edit in edits:
             edit(draft)
         batch = client.batch()
@@ -133,6 +133,20 @@ def get(path: Path) -> Act:
 def write(path: Path, fields: dict[str, Any]) -> Act:
     async def act(scene: Scene, client: AsyncClient, uid: str | None) -> None:
         await client.document(path(scene)).set(fields)
+
+    return act
+
+
+def cancel(path: Path, wish: bool | None = True, **fields: Any) -> Act:
+    """The wish on an outbox document, and the document that has it granted at once. None: without the wish."""
+
+    async def act(scene: Scene, client: AsyncClient, uid: str | None) -> None:
+        batch = client.batch()
+        outbox = client.document(path(scene))
+        if wish is not None:
+            batch.update(outbox, {"cancelRequested": wish})
+        batch.set(client.document(f"cancels/{outbox.id}"), {"createdAt": SERVER_TIMESTAMP, **fields})
+        await batch.commit()
 
     return act
 

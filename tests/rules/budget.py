@@ -12,7 +12,7 @@ from typing import Any
 from tests.conformance.backends import googles_emulator
 from tests.rules.actions import Case, parts, send
 from tests.rules.guarded import RULES, GuardedProject, RulesEmulator
-from tests.rules.parts_of_messages import FULL_MEDIA, LARGEST_TEMPLATE
+from tests.rules.parts_of_messages import FULL_MEDIA, LARGEST_TEMPLATE, LARGEST_VALUES, SEALED
 from tests.rules.people import AGENT
 from tests.rules.scene import TEXT
 
@@ -23,6 +23,8 @@ MESSAGES: dict[str, list[Any]] = {
     "ten texts": [TEXT] * 10,
     "ten media with captions": [FULL_MEDIA] * 10,
     "ten of the largest templates": [LARGEST_TEMPLATE] * 10,
+    "ten of the largest templates with a file in the header": [LARGEST_VALUES] * 10,
+    "ten sealed parts": [SEALED] * 10,
 }
 ASKS_NOTHING = f"""rules_version = '2';
 service cloud.firestore {{

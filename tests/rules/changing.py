@@ -6,8 +6,8 @@ from typing import Any
 
 from google.cloud.firestore import DELETE_FIELD, SERVER_TIMESTAMP
 
-from tests.rules.actions import Case, Path, delete, update, write
-from tests.rules.people import AGENT, COLLEAGUE, GUEST, NEWCOMER, NOBODY, OWNER, STRANGER, VIEWER
+from tests.rules.actions import Case, Path, cancel, delete, update, write
+from tests.rules.people import AGENT, COLLEAGUE, GUEST, NEWCOMER, OWNER, SIGNED_OUT, STRANGER, VIEWER
 from tests.rules.scene import Scene
 from tests.rules.sending import CLIENTS_TIME, OF_THE_WORKER
 
@@ -39,8 +39,8 @@ CANCELS: dict[str, tuple[str | None, Path, bool]] = {
     "a viewer does not cancel what they wrote as an agent": (VIEWER, lambda scene: f"outbox/{scene.viewers}", False),
     "a member with an unknown role does not cancel": (GUEST, own, False),
     "a member of another account does not cancel": (STRANGER, own, False),
-    "somebody with no account does not cancel": (NEWCOMER, own, False),
-    "nobody does not cancel": (NOBODY, own, False),
+    "a user with no account does not cancel": (NEWCOMER, own, False),
+    "a signed-out user does not cancel": (SIGNED_OUT, own, False),
     "an owner does not cancel in another account": (OWNER, lambda scene: f"outbox/{scene.strangers}", False),
 }
 
@@ -49,7 +49,7 @@ READS: dict[str, tuple[str | None, bool]] = {
     "an agent marks a thread as read": (AGENT, True),
     "a viewer does not mark a thread as read": (VIEWER, False),
     "a member of another account does not mark a thread as read": (STRANGER, False),
-    "nobody does not mark a thread as read": (NOBODY, False),
+    "a signed-out user does not mark a thread as read": (SIGNED_OUT, False),
 }
 
 OTHER_FIELDS_OF_THE_OUTBOX: dict[str, Any] = {
@@ -89,9 +89,17 @@ WORKERS_DOCUMENTS: dict[str, Path] = {
     "the account": lambda scene: f"accounts/{scene.account}",
     "a member": lambda scene: f"accounts/{scene.account}/members/{VIEWER}",
     "an upload": lambda scene: f"accounts/{scene.account}/uploads/media-1",
+    "a fetch": lambda scene: f"accounts/{scene.account}/fetches/message-1",
+    "an app's upload": lambda scene: f"accounts/{scene.account}/incoming/media-1",
+    "what a recipient got of marketing": lambda scene: f"accounts/{scene.account}/frequency/491",
+    "a key": lambda scene: f"accounts/{scene.account}/keys/1",
+    "what is paid": lambda scene: f"accounts/{scene.account}/billing/state",
+    "whose customer it is": lambda scene: "billingCustomers/cus_1",
     "a lane": lambda scene: f"lanes/outbox:{scene.account}",
     "a limit": lambda scene: f"limits/{scene.key}",
     "a media document": lambda scene: f"media/{scene.key}",
+    "that a person opted out": lambda scene: f"accounts/{scene.account}/suppressed/+4915100000000",
+    "a notification": lambda scene: f"accounts/{scene.account}/notifications/n-1",
     "a run": lambda scene: f"runs/{scene.account}",
     "a reminder": lambda scene: f"reminders/{scene.account}",
 }
@@ -105,7 +113,13 @@ DELETED: dict[str, Path] = {
 
 CASES = [
     *(Case(name, who, update(path, cancelRequested=True), allowed) for name, (who, path, allowed) in CANCELS.items()),
+    *(Case(f"{name} at once", who, cancel(path), allowed) for name, (who, path, allowed) in CANCELS.items()),
+    Case("a cancel at once needs the wish", AGENT, cancel(own, wish=None), allowed=False),
+    Case("a cancel at once of a document that is not there", AGENT, cancel(missing, wish=None), allowed=False),
+    Case("a cancel at once has the time of its commit", AGENT, cancel(own, createdAt=CLIENTS_TIME), allowed=False),
+    Case("a cancel at once has no other field", AGENT, cancel(own, status="cancelled"), allowed=False),
     Case("an agent cancels with the whole document", AGENT, update(own, cancelRequested=True, attempts=0), True),
+    Case("a signed-out user has no cancel granted at once", SIGNED_OUT, cancel(own, None), allowed=False),
     Case("a cancel is true or nothing", AGENT, update(own, cancelRequested=False), allowed=False),
     Case("a cancel is no word", AGENT, update(own, cancelRequested="yes"), allowed=False),
     Case("an update that changes nothing is refused", AGENT, update(own, attempts=0), allowed=False),
@@ -152,7 +166,7 @@ CASES = [
         allowed=False,
     ),
     Case(
-        "somebody with no account does not make themselves a member",
+        "a user with no account does not make themselves a member",
         NEWCOMER,
         write(lambda scene: f"accounts/{scene.account}/members/{NEWCOMER}", {"role": "owner"}),
         allowed=False,

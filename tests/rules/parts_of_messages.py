@@ -11,8 +11,25 @@ from tests.rules.scene import TEXT
 MEDIA = {"type": "media", "mediaId": "m-1", "mimeType": "image/png"}
 FULL_MEDIA = {**MEDIA, "mimeType": "audio/ogg; codecs=opus", "caption": "look", "filename": "a.ogg"}
 TEMPLATE = {"type": "template", "name": "welcome", "language": "en_US", "params": ["Ann", ""]}
+SEALED = {"type": "sealed", "keyVersion": 1, "ciphertext": "AQID-_"}
+LARGEST_SEALED = {**SEALED, "keyVersion": 1_000_000, "ciphertext": "x" * 49_152}
 LARGEST_TEMPLATE = {**TEMPLATE, "params": ["x" * 1024] * 16 + ["é" * 512] * 8 + ["x" * 128] * 64 + [""] * 12}
 """100 parameters of 32 KiB together."""
+VALUES = {"header": ["Ann"], "body": ["Tuesday", ""], "buttons": ["", "t-1"]}
+FILE = {"header": {"image": "https://example.com/a.png"}, "body": ["Tuesday"]}
+LARGEST_VALUES = {
+    **TEMPLATE,
+    "params": {
+        "header": {"document": "x" * 1024},
+        "body": ["x" * 1024] * 15 + ["é" * 512] * 8,
+        "buttons": ["x" * 128] * 64 + [""] * 12,
+    },
+}
+"""The same in header, body and buttons."""
+
+
+def values(**changes: Any) -> dict[str, Any]:
+    return {**TEMPLATE, "params": {**VALUES, **changes}}
 
 
 def text(value: Any) -> dict[str, Any]:
@@ -29,7 +46,16 @@ ALLOWED: dict[str, list[Any]] = {
     "with a template with 100 parameters, the most": [{**TEMPLATE, "params": ["Ann"] * 100}],
     "with a template with a parameter of 1,024 characters, the longest": [{**TEMPLATE, "params": ["é" * 1024]}],
     "with a template with parameters of 32 KiB, the most together": [LARGEST_TEMPLATE],
-    "with parts of all kinds": [TEXT, FULL_MEDIA, TEMPLATE],
+    "with a template with values for header, body and buttons": [values()],
+    "with a template with a file in its header": [{**TEMPLATE, "params": FILE}],
+    "with a template with values for nothing": [{**TEMPLATE, "params": {}}],
+    "with a template with 100 values in header, body and buttons": [values(body=["x"] * 97)],
+    "with a template with values of 32 KiB in header, body and buttons": [LARGEST_VALUES],
+    "with ten templates with a file in each header": [{**TEMPLATE, "params": FILE}] * 10,
+    "with parts of all kinds": [TEXT, FULL_MEDIA, TEMPLATE, SEALED],
+    "with a sealed part": [SEALED],
+    "with the largest sealed part": [LARGEST_SEALED],
+    "with ten sealed parts": [SEALED] * 10,
     "with ten texts": [text("x" * 4096)] * 10,
     "with ten media, the most that rules have to look at": [FULL_MEDIA] * 10,
     "with ten templates": [TEMPLATE] * 10,
@@ -74,7 +100,32 @@ REFUSED: dict[str, list[Any]] = {
     "a template with 101 parameters": [{**TEMPLATE, "params": [""] * 101}],
     "a template with a parameter of 1,025 characters": [{**TEMPLATE, "params": ["Ann", "x" * 1025, "Ann"]}],
     "a template with parameters of 32 KiB and a byte": [{**TEMPLATE, "params": ["é" * 1024] * 16 + ["x"]}],
+    "a template with values for a footer": [values(footer=["x"])],
+    "a template with a header that is a text": [values(header="Ann")],
+    "a template with a header of two files": [values(header={"image": "a", "video": "b"})],
+    "a template with a header of no file": [values(header={})],
+    "a template with a header of an unknown kind": [values(header={"sound": "a"})],
+    "a template with a header's file that is no text": [values(header={"image": 5})],
+    "a template with a header's file of 1,025 characters": [values(header={"image": "x" * 1025})],
+    "a template with a body that is a text": [values(body="Ann")],
+    "a template with a number in its body": [values(body=[5])],
+    "a template with buttons that are a map": [values(buttons={"0": "x"})],
+    "a template with a button that is a map": [values(buttons=[{"index": 0}])],
+    "a template with 101 values in header, body and buttons": [values(body=["x"] * 98)],
+    "a template with values of 32 KiB and a byte in body and buttons": [
+        values(header=[], body=["é" * 1024] * 16, buttons=["x"])
+    ],
     "a template with another field": [{**TEMPLATE, "header": "x"}],
+    "a part of an unknown type that looks sealed": [{**SEALED, "type": "locked"}],
+    "a sealed part without a key version": [{"type": "sealed", "ciphertext": "AQ", "x": 1}],
+    "a sealed part with key version 0": [{**SEALED, "keyVersion": 0}],
+    "a sealed part with key version 1,000,001": [{**SEALED, "keyVersion": 1_000_001}],
+    "a sealed part with half a key version": [{**SEALED, "keyVersion": 1.5}],
+    "a sealed part without a ciphertext": [{"type": "sealed", "keyVersion": 1, "x": 1}],
+    "a sealed part with an empty ciphertext": [{**SEALED, "ciphertext": ""}],
+    "a sealed part with a ciphertext that is no base64url": [{**SEALED, "ciphertext": "A+/="}],
+    "a sealed part with a ciphertext of 49,153 characters": [{**SEALED, "ciphertext": "x" * 49_153}],
+    "a sealed part with its text beside it": [{**SEALED, "text": "hello"}],
     **{
         f"a bad part at place {place} of 10": [*[TEXT] * (place - 1), text(""), *[TEXT] * (10 - place)]
         for place in range(1, 11)

@@ -29,7 +29,7 @@ STRANGER = "sam"
 """An owner, but of another account."""
 NEWCOMER = "nell"
 """A token, and no account at all."""
-NOBODY = None
+SIGNED_OUT = None
 """No token."""
 
 ROLES = {OWNER: "owner", AGENT: "agent", COLLEAGUE: "agent", VIEWER: "viewer", GUEST: "guest"}

@@ -16,9 +16,9 @@ from google.cloud.firestore import SERVER_TIMESTAMP, AsyncClient
 from tests.rules.people import AGENT, COLLEAGUE, ROLELESS, ROLES, STRANGER, VIEWER
 
 OLD_CONTACT = "+4915100000000"
-"""Somebody who wrote before: there is a thread, with three unread messages."""
+"""A person who wrote before: there is a thread, with three unread messages."""
 ODD_CONTACT = "+49 777"
-"""Somebody whose thread a careless server made: an address has no blanks."""
+"""A person whose thread a careless server made: an address has no blanks."""
 NEW_CONTACT = "+4915199999999"
 TEXT = {"type": "text", "text": "hello"}
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
@@ -53,7 +53,7 @@ class Scene:
 
     @property
     def viewers(self) -> str:
-        """Written by somebody who was an agent then, and is a viewer now."""
+        """Written by a member who was an agent then, and is a viewer now."""
         return f"viewers-{self.key}"
 
     @property
@@ -82,6 +82,13 @@ class Scene:
         for account in (self.account, self.other_account):
             there[f"accounts/{account}"] = {"provider": "simulated", "status": "active"}
             there[f"accounts/{account}/uploads/media-1"] = {"handle": "h"}
+            there[f"accounts/{account}/fetches/message-1"] = {"attempts": 0}
+            there[f"accounts/{account}/incoming/media-1"] = {"url": "https://storage.test/session"}
+            there[f"accounts/{account}/suppressed/{OLD_CONTACT}"] = {"address": OLD_CONTACT, "because": "asked"}
+            there[f"accounts/{account}/notifications/n-1"] = {"title": "1 of 1 delivered", "createdAt": LONG_AGO}
+            there[f"accounts/{account}/frequency/491"] = {"counted": []}
+            there[f"accounts/{account}/keys/1"] = {"version": 1, "wrappedKey": "w"}
+            there[f"accounts/{account}/billing/state"] = {"customer": "cus_1", "customerKey": "k"}
             there[self.thread(account=account)] = {
                 "accountId": account,
                 "to": OLD_CONTACT,
@@ -95,11 +102,16 @@ class Scene:
             there[f"reminders/{account}/targets/000000"] = {"targets": [{"to": OLD_CONTACT}]}
             there[f"runs/{account}"] = {"accountId": account, "status": "running"}
             there[f"reminders/{account}"] = {"accountId": account, "status": "active"}
+            for parent in ("runs", "reminders"):
+                asked = {"action": "pause", "createdBy": AGENT, "createdAt": LONG_AGO, "askedAt": LONG_AGO}
+                there[f"{parent}/{account}/requests/request-0"] = asked
         there[self.thread(ODD_CONTACT)] = {"accountId": self.account, "to": ODD_CONTACT}
         for uid, role in ROLES.items():
-            there[f"accounts/{self.account}/members/{uid}"] = {"role": role}
+            there[f"accounts/{self.account}/members/{uid}"] = {"uid": uid, "role": role}
         there[f"accounts/{self.account}/members/{ROLELESS}"] = {"since": LONG_AGO}
-        there[f"accounts/{self.other_account}/members/{STRANGER}"] = {"role": "owner"}
+        there[f"accounts/{self.other_account}/members/{STRANGER}"] = {"uid": STRANGER, "role": "owner"}
+        device = {"uid": AGENT, "token": "t", "createdAt": LONG_AGO}
+        there[f"accounts/{self.account}/devices/device-of-agent"] = device
         there[f"limits/{self.key}"] = {"perSecond": 3}
         there[f"media/{self.key}"] = {"mimeType": "image/png"}
         for request_id, author, account in (

@@ -20,7 +20,7 @@ from tests.rules.actions import (
     stored_as,
     without,
 )
-from tests.rules.people import AGENT, COLLEAGUE, GUEST, NEWCOMER, NOBODY, OWNER, ROLELESS, STRANGER, VIEWER
+from tests.rules.people import AGENT, COLLEAGUE, GUEST, NEWCOMER, OWNER, ROLELESS, SIGNED_OUT, STRANGER, VIEWER
 from tests.rules.scene import LONG_AGO, ODD_CONTACT, OLD_CONTACT, TEXT, Draft, Scene
 
 YEAR = timedelta(days=365)
@@ -44,6 +44,9 @@ ALLOWED: dict[str, Act] = {
     "for later": send(at("nextAttemptAt", timedelta(hours=5))),
     "for nearly a year ahead": send(at("nextAttemptAt", YEAR - timedelta(minutes=1))),
     "with a deadline": send(at("sendBy", timedelta(hours=1))),
+    "urgently": send(in_outbox(priority="urgent")),
+    "with the priority that it has anyway": send(in_outbox(priority="normal")),
+    "behind others": send(in_outbox(priority="bulk")),
     "with nothing to show in the list": send(in_thread(lastMessageText="")),
     "with the longest text to show in the list": send(in_thread(lastMessageText="x" * 200)),
     "to a group": send(to="120363000000000000-15@g.us"),
@@ -147,6 +150,8 @@ BAD_VALUES: dict[str, Edit] = {
     "a time to send at more than a year ahead": at("nextAttemptAt", YEAR + timedelta(minutes=1)),
     "a time to send at that is no time": in_outbox(nextAttemptAt="tomorrow"),
     "a deadline that is no time": in_outbox(sendBy="tomorrow"),
+    "an unknown priority": in_outbox(priority="high"),
+    "a priority that is no text": in_outbox(priority=1),
     "another field in the message": in_message(color="red"),
     "another field in the outbox document": in_outbox(color="red"),
     "parts that are no list": in_both(parts="hello"),
@@ -186,8 +191,8 @@ CASES = [
             "a member with an unknown role": GUEST,
             "a member without a role": ROLELESS,
             "a member of another account": STRANGER,
-            "somebody with no account": NEWCOMER,
-            "nobody": NOBODY,
+            "a user with no account": NEWCOMER,
+            "a signed-out user": SIGNED_OUT,
         }.items()
     ),
     Case("a viewer does not send to an old contact", VIEWER, send(to=OLD_CONTACT), allowed=False),

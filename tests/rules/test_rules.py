@@ -11,13 +11,21 @@ from firestore_outbox.firestore.writes import SERVER_TIME
 from firestore_outbox.messages.enqueue import NewMessage, batch
 from firestore_outbox.messages.model import OutboxMessage
 from firestore_outbox.messages.validation import parse_message
-from tests.rules import changing, parts_of_messages, reading, sending, threads
+from tests.rules import changing, devices, fan_out, parts_of_messages, reading, sending, threads
 from tests.rules.actions import Case, in_message, send
 from tests.rules.guarded import GuardedProject
 from tests.rules.people import AGENT
 from tests.rules.scene import NEW_CONTACT, TEXT, Draft
 
-CASES = [*reading.CASES, *sending.CASES, *parts_of_messages.CASES, *threads.CASES, *changing.CASES]
+CASES = [
+    *reading.CASES,
+    *sending.CASES,
+    *parts_of_messages.CASES,
+    *threads.CASES,
+    *changing.CASES,
+    *fan_out.CASES,
+    *devices.CASES,
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.rules.actions import Act, Case, Edit, in_thread, left_out, send, stored_as, without
-from tests.rules.people import AGENT, GUEST, NEWCOMER, NOBODY, OWNER, STRANGER, VIEWER
+from tests.rules.people import AGENT, GUEST, NEWCOMER, OWNER, SIGNED_OUT, STRANGER, VIEWER
 from tests.rules.scene import NEW_CONTACT, OLD_CONTACT
 from tests.rules.sending import CLIENTS_TIME
 
@@ -21,8 +21,8 @@ PEOPLE = {
     "a viewer": (VIEWER, False),
     "a member with an unknown role": (GUEST, False),
     "a member of another account": (STRANGER, False),
-    "somebody with no account": (NEWCOMER, False),
-    "nobody": (NOBODY, False),
+    "a user with no account": (NEWCOMER, False),
+    "a signed-out user": (SIGNED_OUT, False),
 }
 
 SHOWN: dict[str, Edit] = {

@@ -1,6 +1,6 @@
 """A registry of npm packages on this machine: what is in node_modules, packed again as it is asked for.
 
-With it `npm install` runs as a newcomer types it, without the network.
+With it `npm install` runs as a user types it, without the network and without what npm remembers of earlier installs.
 """
 
 from __future__ import annotations
