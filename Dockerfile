@@ -1,10 +1,12 @@
-# The worker, for Cloud Run or any other place that runs containers: `docker build --tag outbox-worker .`
-FROM python:3.11-slim AS packages
+# The worker, for Cloud Run or any other place that runs containers.
+# `deploy/image.sh TAG` builds it. The base image comes by digest (deploy/base.sh); without one nothing is built.
+ARG BASE
+FROM ${BASE} AS packages
 COPY requirements.txt /
 RUN python -m venv /venv \
  && /venv/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes --no-deps --requirement /requirements.txt
 
-FROM python:3.11-slim
+FROM ${BASE}
 RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin outbox
 COPY --from=packages /venv /venv
 COPY worker/firestore_outbox/ /app/firestore_outbox/

@@ -37,11 +37,16 @@ example-nextup: $(READY) ## examples/nextup: webhooks of a simulated Notion rank
 dev: $(READY) ## the whole product on this machine until Ctrl-C
 	$(BIN)/outbox dev
 
-check: $(READY) ## lint, types, import direction
+check: $(READY) duplicates ## lint, types, import direction, duplicated blocks
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -q tests/architecture
+
+# Blocks of more than 12 lines that stand twice in what is shipped. .jscpd.json has the limits, docs/decisions the exceptions.
+duplicates: $(NODE_READY) ## fail if a block of more than 12 lines stands twice in the product (seconds)
+	@if [ -x node_modules/.bin/jscpd ]; then node_modules/.bin/jscpd --no-colors; \
+	else echo "no npm: duplicated blocks are not looked for"; fi
 
 # A few processes; a stack's tests stay together, and the longest begin first (tests/conftest.py). tests/tiers.py says
 # which suite is in which tier. Both end with a line that says what this machine could not run, and why.
@@ -88,6 +93,9 @@ bench-growth: $(READY) ## a message's cost out of 1,000 to 1,000,000 queued (min
 bench-emulator: $(READY) ## our Firestore emulator beside Google's; results in bench/results
 	$(BIN)/python -m bench.emulator
 
+bench-versions: $(READY) ## our Firestore emulator beside an earlier commit of it, in processor time; results in bench/results
+	$(BIN)/python -m bench.versions
+
 figures: $(READY) ## charts and tables of README.md and docs/figures.md, from bench/results as they are
 	$(BIN)/python -m bench.charts
 	$(BIN)/python -m bench.readme
@@ -124,16 +132,28 @@ api: $(READY) ## docs/api.md, from the signatures and docstrings of the public A
 	$(BIN)/python -m tests.docs.api
 .PHONY: api
 
-screenshot: $(READY) $(NODE_READY) ## the pictures in docs/: the chat page at three widths in Chromium, outbox dev, outbox runs show --follow
+screenshot: $(READY) $(NODE_READY) ## the pictures in docs/: the chat page at three widths and the console in Chromium, outbox dev, outbox runs show --follow
 	$(BIN)/python -m tests.system.browser.screenshot
 
 PIN := --quiet --generate-hashes --allow-unsafe --strip-extras --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 
+audit: $(READY) ## hold the locked packages against known vulnerabilities; tests/supply_chain/accepted.toml has what is accepted for now
+	$(BIN)/python -m tests.supply_chain.audit
+
+sbom: $(READY) ## bills of materials (CycloneDX) of what is deployed and of the web client, in build/sbom
+	$(BIN)/python -m tests.supply_chain.sbom
+
 lock: $(READY) ## pin the newest versions allowed by both pyproject.toml: for development, and what is deployed
 	$(BIN)/pip-compile $(PIN) --upgrade --output-file constraints.txt worker/pyproject.toml emulator/pyproject.toml requirements-dev.in
-	$(BIN)/pip-compile $(PIN) --constraint constraints.txt --output-file requirements.txt worker/pyproject.toml
+	$(BIN)/pip-compile $(PIN) --constraint constraints.txt --extra billing --output-file requirements.txt worker/pyproject.toml
 
-.PHONY: help install demo example-nextup dev check test test-slow sim differential serializable crash flood mutations rules-mutants bench bench-growth bench-emulator figures bench-latency bench-fanout chaos overload soak types trace coverage states screenshot lock
+.PHONY: help install demo example-nextup dev check duplicates test test-slow sim differential serializable crash flood mutations rules-mutants bench bench-growth bench-emulator bench-versions figures bench-latency bench-fanout chaos overload soak types trace coverage states screenshot lock
+
+scale: $(READY) ## 10,000 busy accounts for 30 virtual seconds: no hot document, no hot index range (hours); results in bench/results
+	$(BIN)/python -m bench.scale
+
+sweep: $(READY) ## 10,000 dropped lanes and 10,000 lost events, found within two sweeps at 25 ms a call (virtual time, minutes)
+	OUTBOX_SWEPT_LANES=10000 $(BIN)/pytest -q -n0 tests/operations/test_sweep.py
 
 differential-rules: $(READY) ## 20,000 random decisions of security rules on our emulator and on Google's, all compared (minutes)
 	OUTBOX_RULES_DECISIONS=20000 $(BIN)/pytest -q -n0 tests/rules/test_differential_rules.py
@@ -148,8 +168,23 @@ bench-rules: $(READY) ## the client's batch under firestore.rules, our emulator 
 bench-limits: $(READY) ## a shared limit: instances together, alone, and real processes; results in bench/results (minutes)
 	$(BIN)/python -m bench.limits
 
+bench-short: $(READY) ## the short path beside the usual one: dollars and time (two minutes); results in bench/results
+	$(BIN)/python -m bench.short
+	$(BIN)/python -m bench.readme
+
+bench-sealing: $(READY) ## what sealing costs: processor time, bytes, calls to Cloud KMS (two minutes); results in bench/results
+	$(BIN)/python -m bench.sealing
+	$(BIN)/python -m bench.readme
+
+bench-sessions: $(READY) ## three thousand accounts on five slots of a gateway, for a day on virtual time (15 minutes); results in bench/results
+	$(BIN)/python -m bench.sessions
+	$(BIN)/python -m bench.readme
+
+bench-console: $(READY) ## processor time and reads of each page of the console, and 10,000 messages by paging; results in bench/results
+	$(BIN)/python -m bench.console
+
 bench-footprint: $(READY) ## what an installation of the emulator brings, and the processor time of a start; results in bench/results
 	$(BIN)/python -m bench.footprint
 	$(BIN)/python -m bench.readme
 
-.PHONY: differential-rules fuzz-rules bench-rules bench-limits bench-footprint
+.PHONY: scale sweep differential-rules fuzz-rules bench-rules bench-limits bench-short bench-sealing bench-console bench-sessions bench-footprint audit sbom

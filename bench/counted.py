@@ -94,7 +94,7 @@ class CountingChannel(aio.Channel):
         return self._behind.stream_unary(*args, **kwargs)
 
     async def close(self, grace: float | None = None) -> None:
-        """Whoever opened the channel behind closes it."""
+        """The code that opened the channel behind closes it."""
 
     async def __aenter__(self) -> CountingChannel:
         return self

@@ -55,7 +55,7 @@ class ProviderCalls:
         return f"wamid-{request_id}"
 
     def check(self, messages: int) -> None:
-        """So many were sent, and each once."""
+        """How many were sent, each once."""
         if len(self.of) != messages or self.of.total() != messages:
             raise RuntimeError(f"{len(self.of)} of {messages} messages were sent, with {self.of.total()} calls")
 

@@ -5,7 +5,7 @@ Messages are in every state in which a receipt can find them:
     sent, by the provider's id      the usual course
     sent, by our id                 the same, of a provider that echoes it
     sending, by our id              the receipt overtook our own `sent`, and settles it
-    sending, by the provider's id   nobody knows the id yet: the receipt waits in Cloud Tasks until `sent` is written
+    sending, by the provider's id   the id is not known yet: the receipt waits in Cloud Tasks until `sent` is written
 
 Each has receipts of some of sent, delivered, read and failed; then as many are doubled as were asked for; then all are
 shuffled. Most travel alone, as most providers send them, and some by the dozen.
@@ -88,7 +88,7 @@ class Plan:
 
 
 def plan(receipts: int, random: Random) -> Plan:
-    """So many receipts in all, doubled ones among them."""
+    """The number of receipts in all, doubled ones among them."""
     messages: list[Message] = []
     distinct: list[dict[str, Any]] = []
     while len(distinct) < receipts * (1 - DUPLICATES):

@@ -8,7 +8,7 @@ Method. Ours: the whole product on virtual time. Each account has sent a message
 and its outbox document are there (those of one account are made by sending, those of the others are copies), and a day
 goes by with Cloud Scheduler's sweep each minute. Polling: a query each 500 ms for each account, as its index on the
 account asks for; a locked batch: a query each 10 s for all; each runs on the same engine for some minutes or, with ten
-thousand accounts, some rounds, and a day has so many times more. A function a write does nothing while nothing is
+thousand accounts, some rounds, and the result is scaled to a day. A function a write does nothing while nothing is
 written, and nothing is found that was left behind. Counted on the wire as Firestore bills it: a query that finds
 nothing is a read. The server that polls is not in it.
 """
@@ -94,7 +94,7 @@ def _renamed(value: Any, number: int) -> Any:
 
 
 async def polled(accounts: int, lasting_seconds: float) -> tuple[Bill, float]:
-    """The bill of so many polls of each account, and how many times more a day has."""
+    """The bill of this number of polls of each account, and how many times more a day has."""
     count = Count()
     rounds = max(1, min(round(lasting_seconds / polling.POLL_SECONDS), MOST_POLLS // accounts))
     async with places.in_process() as place:

@@ -12,7 +12,7 @@ process with a fixed seed) and does not wait for one before it writes the next; 
 without a pace to many recipients in turn. A message's time is from just before its commit to the moment that the
 provider noted for its call, both by the clock of this one machine. What a cold start costs is not in it: the first
 messages warm everything up and are not counted. Processor time is that of each process; `othersBusy` is the share of
-the machine that went to whoever else was on it, which says how much to believe the times.
+the machine that went to other processes, which says how much to believe the times.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench.report import arguments, heading, keep, say
@@ -29,6 +29,7 @@ from firestore_outbox.local.dev import DevSettings, DevStack
 
 MEDIAN_SECONDS, P99_SECONDS = 0.050, 0.250
 SECONDS = 25.0
+NO_CHANGES: Mapping[str, str] = {}
 BAR = Kind(20.0)
 KINDS = (Kind(1.0), BAR, Kind(100.0), Kind(20.0, provider_ms=300))
 """All but the one with the bar are for information."""
@@ -87,19 +88,24 @@ def report(runs: list[Run], load_before: tuple[float, float, float]) -> dict[str
     }
 
 
-async def measure_all(kinds: Sequence[Kind], seconds: float) -> list[Run]:
+async def embedded_run(kind: Kind, seconds: float, environment: Mapping[str, str] = NO_CHANGES) -> Run:
+    """On a stack of its own, which begins with nothing stored. `environment` is added to that of its processes."""
     settings = DevSettings(
         firestore_port=0,
         tasks_port=0,
         functions_port=0,
         worker_port=0,
         provider_port=0,
-        environment={"OUTBOX_LOG_LEVEL": "ERROR"},
+        environment={"OUTBOX_LOG_LEVEL": "ERROR", **environment},
     )
+    async with DevStack(settings) as stack:
+        return await measure(stack, kind, seconds)
+
+
+async def measure_all(kinds: Sequence[Kind], seconds: float) -> list[Run]:
     runs = []
     for kind in kinds:
-        async with DevStack(settings) as stack:  # each begins with nothing stored
-            run = await measure(stack, kind, seconds)
+        run = await embedded_run(kind, seconds)
         times = figures(run)["writeToCallMs"]
         say(f"{kind}: " + ", ".join(f"{name} {value} ms" for name, value in times.items()))
         runs.append(run)

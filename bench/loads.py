@@ -207,6 +207,59 @@ async def batched_writes(place: Place, documents: int) -> Sample:
     return sample
 
 
+async def overwrites(place: Place, documents: int) -> Sample:
+    """Documents that exist, 500 a commit."""
+    calls = Calls(place.channel)
+    collection = await _new_collection(calls)
+    requests = [_put(batch) for batch in _batches(collection, range(documents))]
+    await _at_a_time(BATCHES_IN_FLIGHT, requests, calls.commit)
+    watch = Watch(place)
+    await _at_a_time(BATCHES_IN_FLIGHT, requests, calls.commit)
+    sample = watch.stop(documents)
+    _must_be(await _count(calls, collection), documents, "documents written over")
+    return sample
+
+
+async def mixed_batches(place: Place, documents: int) -> Sample:
+    """500 a commit: half of them new, a quarter written over, a quarter deleted."""
+    calls = Calls(place.channel)
+    collection = await _new_collection(calls)
+    half, quarter = documents // 2, documents // 4
+    for batch in _batches(collection, range(half)):
+        await calls.commit(_put(batch))
+    requests = []
+    for first in range(0, quarter, BATCH // 4):
+        last = min(first + BATCH // 4, quarter)
+        request = _Commit(database=DATABASE)
+        new = range(half + 2 * first, half + 2 * last)
+        for one in _documents(collection, [*new, *range(first, last)]):
+            request.writes.add().update.CopyFrom(one)
+        for one in _documents(collection, range(quarter + first, quarter + last)):
+            request.writes.add().delete = one.name
+        requests.append(request.SerializeToString())
+    watch = Watch(place)
+    await _at_a_time(BATCHES_IN_FLIGHT, requests, calls.commit)
+    sample = watch.stop(4 * quarter)
+    _must_be(await _count(calls, collection), half + quarter, "documents after mixed batches")
+    return sample
+
+
+async def write_then_query(place: Place, documents: int) -> Sample:
+    """New documents, 500 a commit, and the outbox's query after each."""
+    calls = Calls(place.channel)
+    collection = await _new_collection(calls)
+    requests = [_put(batch) for batch in _batches(collection, range(documents))]
+    query = _indexed_query(collection)
+    found: list[bytes] = []
+    watch = Watch(place)
+    for request in requests:
+        await calls.commit(request)
+        found = await calls.query(query)
+    sample = watch.stop(documents)
+    _must_be(len(found), LIMIT, "documents found after the last batch")
+    return sample
+
+
 async def claims(place: Place, documents: int) -> Sample:
     """Each document is claimed once: begin, read it, see that it is free, mark it, commit."""
     calls = Calls(place.channel)
@@ -220,7 +273,7 @@ async def claims(place: Place, documents: int) -> Sample:
 
 
 async def contended_claims(place: Place, claimed: int, most_seconds: float) -> Sample:
-    """Fifty at a time want the same ten documents, each of them many times. Who is told ABORTED begins again."""
+    """Fifty at a time want the same ten documents, each of them many times. A client that gets ABORTED begins again."""
     calls = Calls(place.channel)
     names = await _free_documents(calls, CONTENDED_DOCUMENTS)
     done = 0

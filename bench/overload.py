@@ -1,14 +1,15 @@
 """Three times as many messages as the stack can drain: it stays up, the queue grows old, and then it drains.
 
-    python -m bench.overload [--seconds N] [--times N] [--backlog N] [--small]
+    python -m bench.overload [--seconds N] [--times N] [--backlog N] [--provider-ms N] [--small]
 
 It fails when a process dies or does not answer, when the queue did not grow (then it was no overload), when a message
 that was acknowledged is lost, sent twice or out of its thread's order, or when the queue is not empty in the end.
 
-Method. The embedded stack with its data on disk, each part a process on this machine; the provider answers at once.
+Method. The embedded stack with its data on disk, each part a process on this machine; the provider answers at once,
+or after `--provider-ms`: then the provider bounds what the stack drains, however busy the machine is.
 First a backlog is written while the accounts are paused; they are resumed, and how fast the provider is called between
 a tenth and nine tenths of it is what the stack drains. Then clients write three times as many a second for two minutes,
-twenty messages in each commit, without waiting for one before the next, but for at most 64 commits under way. Every two
+twenty messages in each commit, without waiting for one before the next, with at most 64 commits under way. Every two
 seconds each process is asked for its health and the age of the oldest due message is read. Clients and stack share the
 machine: what the ones cost, the other does not have.
 """
@@ -25,6 +26,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import httpx
 
 from bench.processes import all_held, health
 from bench.report import arguments, heading, keep, say
@@ -65,11 +68,13 @@ async def measure(
     seconds: float,
     times: float,
     backlog: int,
+    provider_ms: int = 0,
     sample_seconds: float = SAMPLE_SECONDS,
     answers_within_seconds: float = ANSWERS_WITHIN_SECONDS,
 ) -> Overload:
     result = Overload(seconds=seconds)
     async with durable_stack(data) as stack, traffic_to(stack, data) as traffic:
+        await _slow_down(stack, provider_ms)
         result.drains = await drained_backlog(traffic, backlog)
         result.offered = times * result.drains
         say(f"it drains {result.drains:.0f} messages a second; {result.offered:.0f} a second are written from now on")
@@ -95,6 +100,12 @@ async def measure(
         traffic.read_calls()
         result.faults += _judged(result, traffic)
     return result
+
+
+async def _slow_down(stack: DevStack, provider_ms: int) -> None:
+    async with httpx.AsyncClient(trust_env=False, timeout=ANSWERS_WITHIN_SECONDS) as http:
+        answer = await http.put(f"{stack.provider_url}/_sim/faults", json={"latencyMs": provider_ms})
+    answer.raise_for_status()
 
 
 async def drained_backlog(traffic: Traffic, backlog: int) -> float:
@@ -187,6 +198,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, metavar="N", help="how long it is overloaded (120)")
     parser.add_argument("--times", type=float, default=TIMES, metavar="N", help="by how much (3)")
     parser.add_argument("--backlog", type=int, metavar="N", help="to measure what it drains (3,000)")
+    parser.add_argument("--provider-ms", type=int, default=0, metavar="N", help="how long a call takes (0)")
     options = parser.parse_args()
     seconds, backlog = options.seconds or (10 if options.small else SECONDS), options.backlog
     load_before = os.getloadavg()
@@ -195,6 +207,7 @@ def main() -> int:
             Path(directory),
             seconds=seconds,
             times=options.times,
+            provider_ms=options.provider_ms,
             backlog=backlog or (300 if options.small else BACKLOG),
         )
         result = report(asyncio.run(work), load_before)

@@ -116,6 +116,24 @@ async def ours_alone() -> AsyncIterator[Place]:
 
 
 @asynccontextmanager
+async def ours_of(commit: str) -> AsyncIterator[Place]:
+    """The emulator as it was at a commit of this repository, in this environment."""
+    with tempfile.TemporaryDirectory(prefix="outbox-bench-") as directory:
+        await asyncio.to_thread(_unpack_emulator, commit, directory)
+        command = ["env", f"PYTHONPATH={directory}/emulator", sys.executable, "-m", "firestore_emulator.cli"]
+        async with _started(commit, [*command, "--port=0", "--tasks-port=0", "--json"]) as place:
+            yield place
+
+
+def _unpack_emulator(commit: str, directory: str) -> None:
+    root = Path(__file__).parents[1]
+    archive = subprocess.run(["git", "archive", commit, "emulator"], cwd=root, capture_output=True, check=False)
+    if archive.returncode:
+        raise SystemExit(f"no emulator at {commit!r}: {archive.stderr.decode().strip()}")
+    subprocess.run(["tar", "-x", "-C", directory], input=archive.stdout, check=True)
+
+
+@asynccontextmanager
 async def _started(name: str, command: list[str]) -> AsyncIterator[Place]:
     with contextlib.ExitStack() as stack:
         process = stack.enter_context(await asyncio.to_thread(subprocess.Popen, command, stdout=subprocess.PIPE))

@@ -1,4 +1,4 @@
-"""Write the figures into README.md, docs/figures.md, docs/emulator.md and docs/rules-emulator.md, from `bench/results`.
+"""Write the figures into README.md and the pages of docs/ that have places for them, from `bench/results`.
 
     python -m bench.readme [--check]
 
@@ -22,7 +22,10 @@ from bench.shown import KNOWN, Results, load
 from bench.tables import block
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("figures", "emulator", "rules-emulator")))
+DOCUMENTS = (
+    ROOT / "README.md",
+    *(ROOT / "docs" / f"{name}.md" for name in ("figures", "emulator", "privacy", "rules-emulator")),
+)
 _PLACE = re.compile(r"(<!-- figures: (?P<name>[a-z]+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 
 

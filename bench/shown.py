@@ -15,6 +15,7 @@ Results = Mapping[str, Any]
 KNOWN = (
     "throughput",
     "cost",
+    "short",
     "growth",
     "lanes",
     "idle",
@@ -25,6 +26,8 @@ KNOWN = (
     "emulator",
     "rules",
     "footprint",
+    "sealing",
+    "sessions",
     "overload",
     "soak",
     "chaos",

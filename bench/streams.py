@@ -174,7 +174,7 @@ async def _write_one(db: AsyncClient, account_id: str, to: str, run: Run) -> Non
 
 
 async def _all_called(stack: DevStack, account_ids: list[str], count: int) -> list[dict[str, Any]]:
-    """The calls of these accounts, when there are so many and no webhook is on its way; or what there is in the end."""
+    """The calls of these accounts, once there are `count` and no webhook is on its way; or what there is in the end."""
     ends = time.monotonic() + PATIENCE_SECONDS
     async with httpx.AsyncClient(base_url=stack.provider_url, trust_env=False, timeout=30) as http:
         while True:

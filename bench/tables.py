@@ -51,6 +51,23 @@ def cost_table(cost: Any) -> str:
     return f"{table(head, rows)}\n\nDollars a million in {prices['region']}, {prices['asOf']}: {listed}."
 
 
+def short_table(short: Any) -> str:
+    numbers = ("reads", "writes", "tasks", "invocations")
+    rows = [
+        (row["what"], path, *(f"{row[path][name]:.2f}" for name in numbers), dollars(row[path]["dollarsAMillion"]))
+        for row in short["dollars"]
+        for path in ("usual", "short")
+    ]
+    injected = short["injected"]
+    millis = injected["millis"]
+    said = (
+        f"With 25 ms injected into each Firestore call, the provider is called after {millis['short']:g} ms instead of"
+    )
+    said += f" by the usual path after {millis['usual']:g} ms: {injected['times']:g} times as fast."
+    head = ("messages", "path", "reads", "writes", "tasks", "calls of ours", "a million")
+    return f"{table(head, rows)}\n\n{said}"
+
+
 def idle_table(idle: Any) -> str:
     rows = [
         (
@@ -170,6 +187,37 @@ def footprint_table(footprint: Any) -> str:
     return f"{table(('what', ''), rows)}\n\nThe packages: {names}."
 
 
+def sealing_table(sealing: Any) -> str:
+    steps = [
+        (
+            number(one["characters"]),
+            number(one["sealMicroseconds"] / 1e3, 2),
+            number(one["openMicroseconds"] / 1e3, 2),
+            number(one["bytesInClear"]),
+            number(one["bytesSealed"]),
+        )
+        for one in sealing["steps"]
+    ]
+    head = ("characters", "sealing, ms", "opening, ms", "bytes in clear", "bytes sealed")
+    whole = sealing["product"]
+    product = [
+        ("in clear", number(whole["cpuMillisecondsInClear"], 2), number(whole["readsInClear"] / whole["messages"], 2)),
+        ("sealed", number(whole["cpuMillisecondsSealed"], 2), number(whole["readsSealed"] / whole["messages"], 2)),
+        ("ratio", number(whole["ratio"], 2), ""),
+    ]
+    kms = [
+        (one["load"], number(one["kmsCalls"]), number(one["kmsCallsAMessage"], 4), number(one["kmsCallsAMillion"]))
+        for one in sealing["kms"]
+    ]
+    return "\n\n".join(
+        (
+            table(head, steps),
+            table((f"{whole['messages']} at once, all of the product", "processor time, ms", "reads"), product),
+            table(("load", "calls to Cloud KMS", "a message", "a million"), kms),
+        )
+    )
+
+
 def overload_table(overload: Any) -> str:
     told = {
         "drains, messages/s": "drainsPerSecond",
@@ -221,6 +269,29 @@ def fanout_table(fanout: Any) -> str:
     return table(("targets", "seconds", "memory, MB", "reads a target", "writes a target"), rows)
 
 
+def sessions_table(sessions: Any) -> str:
+    (row,) = sessions["rows"]
+    rows = [
+        ("messages, all sent", number(row["sent"])),
+        ("most sessions up at once", f"{row['mostUp']} of {row['slots']} slots"),
+        (
+            "delay beyond the schedule, seconds: median, 99th, most",
+            ", ".join(f"{row[name]:g}" for name in ("delayMedianSeconds", "delay99thSeconds", "delayMostSeconds")),
+        ),
+        (
+            "reads, writes and tasks a message",
+            f"{row['readsAMessage']}, {row['writesAMessage']}, {row['tasksAMessage']}",
+        ),
+        ("a day, for all accounts", dollars(row["dollarsADay"])),
+        ("writes a second of the busiest shard of the hot set, in its busiest minute", f"{row['setWritesASecond']:g}"),
+        (
+            "writes a second of the busiest document of all, in its busiest minute",
+            f"{row['busiestWritesASecond']:g} (`{row['busiestDocument']}`)",
+        ),
+    ]
+    return table((f"{number(row['accounts'])} accounts, {row['slots']} slots, {row['shards']} shards", "figure"), rows)
+
+
 def measured_on(result: Any) -> str:
     machine = result["machine"]
     load = machine.get("loadAtTheEnd") or machine.get("loadAfter") or machine.get("loadBefore")
@@ -231,6 +302,7 @@ def measured_on(result: Any) -> str:
 BLOCKS: dict[str, Callable[[Any], str]] = {
     "throughput": throughput_table,
     "cost": cost_table,
+    "short": short_table,
     "idle": idle_table,
     "growth": growth_table,
     "lanes": lanes_table,
@@ -239,6 +311,8 @@ BLOCKS: dict[str, Callable[[Any], str]] = {
     "fanout": fanout_table,
     "rules": rules_table,
     "footprint": footprint_table,
+    "sealing": sealing_table,
+    "sessions": sessions_table,
 }
 """Of docs/figures.md, docs/emulator.md and docs/rules-emulator.md, each from the measurement of its name."""
 

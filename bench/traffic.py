@@ -64,8 +64,8 @@ class Traffic:
             await self.db.document(f"accounts/{account_id}").set(fields)
 
     async def write(self, rate: float, seconds: float, *, together: int = 1, in_flight: int = 64) -> None:
-        """So many messages a second, `together` in each commit. It does not wait for one before it writes the next, but
-        for the number that may be under way: clients that hear nothing do not ask for ever."""
+        """Write messages at this rate a second, `together` in each commit. It does not wait for one before it writes
+        the next, up to the bound of what may be under way: clients that hear nothing do not ask for ever."""
         began, slots = time.monotonic(), asyncio.Semaphore(in_flight)
         async with asyncio.TaskGroup() as writes:
             for number in range(max(1, round(rate * seconds / together))):

@@ -27,14 +27,15 @@ START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NO_RECEIPTS = Faults(latencyMs=100, receiptLossRate=1.0)
 PATIENCE = timedelta(hours=12)
 T = TypeVar("T")
+W = TypeVar("W", bound="Counted")
 
 
 class Counted(World):
     """A world that counts from `reset` on."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings | None = None, **options: Any) -> None:
         self.reset()
-        super().__init__(1, settings=Settings(), luck=NO_BAD_LUCK)
+        super().__init__(1, settings=settings or Settings(), luck=NO_BAD_LUCK, **options)
         self.network.on_answer = self._answered
 
     def reset(self) -> None:
@@ -119,11 +120,12 @@ class Counted(World):
             await asyncio.sleep(look_seconds)
 
 
-def in_virtual_time(body: Callable[[Counted], Awaitable[T]]) -> T:
-    """Runs a coroutine in a world of its own."""
+def in_virtual_time(body: Callable[[W], Awaitable[T]], *, world: type[W] = Counted, **options: Any) -> T:  # type: ignore[assignment]
+    """Runs a coroutine in a world of its own, of that class; `options` are those of the world."""
+    made = world
 
     async def main() -> T:
-        world = Counted()
+        world = made(**options)
         await world.start()
         try:
             return await body(world)

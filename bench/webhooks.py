@@ -7,9 +7,10 @@ the 99th percentile of the answers is 250 ms or more.
 
 Method. The embedded stack, each part a process on this machine: our Firestore and Cloud Tasks, the worker, and the
 function as production has it, served by functions-framework. Messages are stored in every state in which a receipt can
-find them (bench/floods.py). Then all receipts are posted, shuffled and three in ten of them doubled, so many at a time
-and each as soon as one is answered; an answer's time is from the first byte sent to its last byte read, in the process
-that posts, which shares the machine. In the end every message's status is compared with the furthest of its receipts.
+find them (bench/floods.py). Then all receipts are posted, shuffled and three in ten of them doubled, a fixed number at
+a time and each as soon as one is answered; an answer's time is from the first byte sent to its last byte read, in the
+process that posts, which shares the machine. In the end every message's status is compared with the furthest of its
+receipts.
 """
 
 from __future__ import annotations

@@ -7,10 +7,17 @@ functions/main.py has the same import.
 from __future__ import annotations
 
 from firestore_outbox.web.functions import (
+    accounts,
+    billing_webhook,
     enqueue,
     events,
+    files,
+    on_cancel_created,
     on_event_created,
     on_outbox_created,
+    on_reminder_created,
+    on_request_created,
+    open_messages,
     provider_webhook,
     reminders,
     runs,
@@ -18,10 +25,17 @@ from firestore_outbox.web.functions import (
 )
 
 __all__ = [
+    "accounts",
+    "billing_webhook",
     "enqueue",
     "events",
+    "files",
+    "on_cancel_created",
     "on_event_created",
     "on_outbox_created",
+    "on_reminder_created",
+    "on_request_created",
+    "open_messages",
     "provider_webhook",
     "reminders",
     "runs",

@@ -8,7 +8,8 @@ from typing import Any
 from firestore_outbox.accounts.account import Account
 from firestore_outbox.lane.pacing import Cap
 from firestore_outbox.messages.ids import thread_id_of
-from firestore_outbox.messages.model import OutboxMessage, OutboxStatus, TextPart
+from firestore_outbox.messages.model import OutboxMessage, TextPart
+from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.providers.outcome import Capability
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

@@ -31,7 +31,8 @@ class Calm:
 
     def __init__(self, **options: Any) -> None:
         settings, receipts = options.pop("settings", Settings()), options.pop("receipts", True)
-        self.world = World(1, settings=settings, luck=NO_BAD_LUCK, **options)
+        seed, luck = options.pop("seed", 1), options.pop("luck", NO_BAD_LUCK)
+        self.world = World(seed, settings=settings, luck=luck, **options)
         if not receipts:
             self.world.provider.faults = Faults(receiptLossRate=1.0)
         self.gateway = self.world.client.system.gateway
@@ -105,7 +106,7 @@ class Calm:
         return (at - START).total_seconds()
 
     async def until(self, condition: Callable[[], bool], *, within: timedelta = timedelta(minutes=30)) -> None:
-        """Virtual time goes by until it holds. Looked at when something was written, but not more often than somebody
+        """Virtual time goes by until it holds. Looked at when something was written, but not more often than a person
         could tell; and from time to time, for what is not written: the longer all was quiet, the more seldom."""
         ends, truth = self.world.clock() + within, self.world.truth
         quiet = 5.0
@@ -153,11 +154,10 @@ def _silence() -> Iterator[None]:
 
 
 class Meter:
-    """Documents read and written, as Firestore bills them, counted on the wire."""
+    """Documents read and written, as Firestore bills them, and tasks made, counted on the wire."""
 
     def __init__(self, calm: Calm) -> None:
-        self.reads = 0
-        self.writes = 0
+        self.reset()
         calm.world.network.on_answer = self._count
 
     def _count(self, path: str, answer: Any) -> None:
@@ -170,6 +170,8 @@ class Meter:
                 self.reads += 1
             case "Commit":
                 self.writes += len(answer.write_results)
+            case "CreateTask":
+                self.tasks += 1
 
     def reset(self) -> None:
-        self.reads = self.writes = 0
+        self.reads = self.writes = self.tasks = 0

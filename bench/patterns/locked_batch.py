@@ -1,6 +1,6 @@
 """Poll, lock all that is due, send fifty at a time, save in batches: a scheduler of bulk messages.
 
-Ten seconds after its last cycle it asks for everything that is due within five seconds, whoever's it is, marks all of
+Ten seconds after its last cycle it asks for everything that is due within five seconds, of all accounts, marks all of
 it as in work, sends fifty at a time, and saves the outcomes fifty by fifty as they come, one save after the other. A
 message is one document. It holds no lease: what was marked when the process dies stays marked until a person resets it,
 which is also why marking needs no transaction.

@@ -1,7 +1,7 @@
 """Poll, claim one, send one: the worker of a well-known kind of WhatsApp backend.
 
 Every 500 ms it asks for queued documents of an account that are due, and for one after the other it claims the document
-in a transaction (still queued, and nobody's lease on it), sends, and writes the outcome to the outbox document and to
+in a transaction (still queued, and without a lease), sends, and writes the outcome to the outbox document and to
 the message.
 """
 

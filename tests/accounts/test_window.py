@@ -114,7 +114,7 @@ def test_a_whole_day_window_is_as_long_as_the_day(zone: str, day: tuple[int, int
 def test_on_days_of_any_length_the_window_agrees_with_the_clock_on_the_wall(
     zone: str, day: tuple[int, int, int], hours: float, start: int, end: int
 ) -> None:
-    """Each ten minutes of three days: what the intervals say is what somebody would say who looks at the clock."""
+    """Each ten minutes of three days: what the intervals say is what a person would say who looks at the clock."""
     of = window(start, end, zone)
     at = local(zone, *day, 12) - timedelta(hours=36)
     for _ in range(72 * 6):

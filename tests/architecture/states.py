@@ -10,7 +10,7 @@ from typing import Any
 
 from firestore_outbox.lane import transitions as lanes
 from firestore_outbox.media import upload_states as uploads
-from firestore_outbox.messages import model as messages
+from firestore_outbox.messages import states as messages
 from firestore_outbox.reminders import reminder_states as reminders
 from firestore_outbox.reminders import run as runs
 from firestore_outbox.sessions import states as sessions
@@ -33,7 +33,7 @@ class Machine:
 MACHINES = (
     Machine(
         "A message in the outbox",
-        "messages/model.py",
+        "messages/states.py",
         messages.TRANSITIONS,
         messages.OutboxStatus.QUEUED,
         "The `status` of `outbox/{requestId}`. The status that people see follows from it and from receipts.",

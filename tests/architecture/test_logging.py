@@ -22,8 +22,16 @@ LOGGERS = ("worker/firestore_outbox/log.py",)
 NOT_DEPLOYED = "worker/firestore_outbox/local/"
 """Simulators and the dev stack handle no customer's data, and have loggers of their own."""
 NOT_EVENTS = {"configure", "configure_beside"}
-ABOUT_NO_ACCOUNT = {"limit_throttled", "pull_failed", "sweep_failed", "sweep_found", "unknown_accounts_limited"}
-"""Events about all accounts together."""
+ABOUT_NO_ACCOUNT = {
+    "billing_customer_unknown",
+    "billing_refused",
+    "limit_throttled",
+    "pull_failed",
+    "sweep_failed",
+    "sweep_found",
+    "unknown_accounts_limited",
+}
+"""Events about all accounts together, or about one that is not known."""
 
 
 def loggers_below(root: Path) -> Iterator[str]:
@@ -91,7 +99,14 @@ ARGUMENTS: dict[str, Any] = {
 }
 QUOTED = {"reason", "detail"}
 """Words of others, which may hold a number or an address; adapters take texts out of them before (redaction.py)."""
-WORDS_OF_OURS = {"account_unusable", "credentials_stale", "credentials_unavailable", "storage_unavailable"}
+WORDS_OF_OURS = {
+    "account_unusable",
+    "billing_unavailable",
+    "credentials_stale",
+    "credentials_unavailable",
+    "key_unavailable",
+    "storage_unavailable",
+}
 """Their errors and sentences are made here, of settings and of places: no message is near."""
 COUNTS = {"gap_seconds", "overlap_seconds", "count", "lanes", "accounts", "threads", "fence", "size_bytes"}
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from firestore_outbox import metrics
 from firestore_outbox.inbound.webhook import Answer
-from firestore_outbox.messages.model import ENDED, OutboxStatus
+from firestore_outbox.messages.states import ENDED, OutboxStatus
 from firestore_outbox.providers.outcome import Scope
 from firestore_outbox.receipts.apply import Applied
+from firestore_outbox.sessions.states import State
 from firestore_outbox.settings import PREFIX, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,14 +39,19 @@ def logged() -> Iterator[tuple[str, str]]:
             yield node.name, "/".join(sorted(level or other.upper() for level, other in levels))
 
 
-def test_every_metric_is_told_of_with_its_label() -> None:
+def test_every_metric_is_documented_with_its_label() -> None:
     metrics.watch_lanes(lambda: 0, lambda: 0)
     told = {name for row in rows("metric") for name in named(row[0])}
     source = (PACKAGE / "metrics.py").read_text()
     counters = re.findall(r'_Counter\(\s*"(\w+)",\s*"[^"]*"(?:,\s*"([\w,]+)")?', source)
     made = {f"{name}_total" + (f"{{{label}}}" if label else "") for name, label in counters}
     assert made
-    gauges = {"outbox_limit_rate{limit}", "outbox_lanes{state}", "outbox_visibility_gap_seconds"}
+    gauges = {
+        "outbox_limit_rate{limit}",
+        "outbox_lanes{state}",
+        "outbox_sessions{set,state}",
+        "outbox_visibility_gap_seconds",
+    }
     histograms = {"outbox_queue_age_seconds"} | {
         f"outbox_handler_{name}{{kind}}" for name in ("ready_seconds", "wait_seconds", "seconds")
     }
@@ -69,6 +75,7 @@ OF_ENUMS = {
     "outbox_receipts_total{changed}": {applied.value for applied in Applied},
     "outbox_webhooks_total{answer}": {answer.name.lower() for answer in Answer if answer is not Answer.NO_HANDSHAKE},
     "outbox_lanes{state}": {"held", "waiting"},
+    "outbox_sessions{set,state}": {*(state.value for state in State if state is not State.COLD), "waiting"},
 }
 """Values that the code takes from an enumeration. An attempt is not cancelled, and a handshake is not counted."""
 
@@ -86,20 +93,20 @@ def values_in_code() -> dict[str, set[str]]:
     return found
 
 
-def test_every_value_of_a_label_is_told_of_and_exists() -> None:
+def test_every_value_of_a_label_is_documented_and_exists() -> None:
     told = {next(iter(named(row[0]))): named(row[1]) for row in rows("metric")}
     in_code = values_in_code()
     assert set(LABELLED.values()) <= set(in_code)
     assert {metric: told[metric] for metric in in_code} == in_code
 
 
-def test_every_log_line_is_told_of_with_its_level() -> None:
+def test_every_log_line_is_documented_with_its_level() -> None:
     told = {(name, row[1]) for row in rows("action") for name in named(row[0])}
     assert {name for name, _ in told} == {name for name, _ in logged()}
     assert [name for name, levels in logged() if not any((name, level) in told for level in levels.split("/"))] == []
 
 
-def test_every_setting_is_told_of_with_its_default() -> None:
+def test_every_setting_is_documented_with_its_default() -> None:
     told = {next(iter(named(row[0]))): row[1].strip("`") for row in rows("variable")}
     are = {f"{PREFIX}{name.upper()}": field.default for name, field in Settings.model_fields.items()}
     assert told == {

@@ -16,11 +16,13 @@ BY_FUNCTION = {
     Action.READ: "mayRead",
     Action.SEND: "maySend",
     Action.REMIND: "maySend",
+    Action.CHANGE_REMINDER: "maySend",
     Action.CANCEL_OWN: "mayCancel of one's own",
     Action.CANCEL_OTHERS: "mayCancel",
-    Action.STEER_RUN: "mayCancel",
+    Action.STEER_RUN: "maySteer",
+    Action.ADMINISTER: "mayAdminister",
 }
-"""Which function of the rules an action goes by. A reminder is messages; a run's messages have no author."""
+"""Which function of the rules an action goes by."""
 
 
 def body_of(function: str) -> str:
@@ -51,7 +53,7 @@ def documented() -> dict[str, set[str]]:
             break
         what, *cells = [cell.strip() for cell in line.strip("|").split("|")]
         allowed = {role.value for role, cell in zip(Role, cells, strict=False) if cell == "yes"}
-        found[what.removesuffix(" (HTTP API)")] = allowed
+        found[what] = allowed
     return found
 
 

@@ -51,7 +51,7 @@ async def read(backend: Backend, path: str) -> dict[str, Any] | None:
 async def test_a_message_is_the_three_documents_that_the_worker_itself_writes(backend: Backend) -> None:
     db = backend.client()
     at, send_by = datetime.now(UTC) + timedelta(hours=1), datetime.now(UTC) + timedelta(hours=2)
-    new, writes = hello(send_by=send_by), db.batch()
+    new, writes = hello(send_by=send_by, priority="urgent"), db.batch()
     outbox.schedule_message(writes, db, at=at, **new)
     await writes.commit()
 
@@ -64,6 +64,7 @@ async def test_a_message_is_the_three_documents_that_the_worker_itself_writes(ba
             created_by="u1",
             send_at=at,
             send_by=send_by,
+            priority="urgent",
         )
     )
     for write in wanted:
@@ -159,7 +160,7 @@ async def test_the_same_action_again_writes_nothing_of_its_batch_and_can_tell_wh
     assert stored["status"] == "sent"
 
 
-async def test_an_id_that_another_message_has_is_told_apart(backend: Backend) -> None:
+async def test_an_id_that_another_message_has_is_distinguished(backend: Backend) -> None:
     db = backend.client()
     new = hello()
     first = db.batch()
@@ -222,6 +223,7 @@ async def test_what_writes_each_document_on_its_own_is_refused(client: firestore
         ({"text": ""}, "text is empty"),
         ({"request_id": "short"}, "8 to 128"),
         ({"at": datetime(2030, 1, 1)}, "at must be a time with an offset"),  # noqa: DTZ001  # that is the fault
+        ({"priority": "high"}, "priority must be urgent, normal or bulk"),
         ({"send_by": "2030-01-01"}, "send_by must be a time with an offset"),
     ],
 )

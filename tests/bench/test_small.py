@@ -15,7 +15,7 @@ from tests.patience import PATIENCE_SECONDS
 ROOT = Path(__file__).parents[2]
 MEASUREMENTS = (
     *("throughput", "cost", "growth", "lanes", "idle", "queries", "fanout", "latency", "webhooks", "rules"),
-    *("footprint", "limits"),
+    *("footprint", "limits", "scale", "sealing", "short", "sessions", "versions", "console"),
 )
 
 

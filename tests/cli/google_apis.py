@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from firestore_outbox.operations.doctor_calls import FUNCTIONS
 from tests.patience import PATIENCE_SECONDS
 
 ROOT = Path(__file__).parents[2]
@@ -18,6 +20,13 @@ PROJECT = "chat-project"
 DATABASE = f"projects/{PROJECT}/databases/(default)"
 HERE = f"projects/{PROJECT}/locations/us-central1"
 WORKER_URL = "https://outbox-worker-123456789012.us-central1.run.app"
+QUEUES = ("outbox-lanes", "outbox-lanes-1", "outbox-receipts")
+_WORKER_VARIABLES = [
+    {"name": "OUTBOX_QUEUES", "value": "2"},
+    {"name": "OUTBOX_RECEIPT_QUEUE", "value": "outbox-receipts"},
+    {"name": "OUTBOX_EVENT_SECRET_ORDERS", "valueSource": {"secretKeyRef": {"secret": "outbox-setting-orders"}}},
+]
+"""As deploy/worker.sh sets them with LANE_QUEUES=2. This terminal does not have them."""
 PAGE = 5
 """Items of a list in one answer."""
 
@@ -25,7 +34,7 @@ PAGE = 5
 def a_complete_project() -> dict[str, Any]:
     """Path below the server -> what the API answers there. A test changes it to break something."""
     wanted = json.loads((ROOT / "firestore.indexes.json").read_text(encoding="utf-8"))
-    names = ("worker", "functions", "tasks", "events", "deploy")
+    names = ("worker", "functions", "console", "tasks", "events", "deploy")
     emails = [f"outbox-{name}@{PROJECT}.iam.gserviceaccount.com" for name in names]
     ttl = [one for one in wanted["fieldOverrides"] if one.get("ttl")]
     return {
@@ -62,10 +71,9 @@ def a_complete_project() -> dict[str, Any]:
             "name": f"projects/{PROJECT}/rulesets/aaaa-bbbb",
             "source": {"files": [{"name": "firestore.rules", "content": (ROOT / "firestore.rules").read_text()}]},
         },
-        f"/cloudtasks/v2/{HERE}/queues/outbox-lanes": {
-            "name": f"{HERE}/queues/outbox-lanes",
-            "state": "RUNNING",
-            "retryConfig": {"maxAttempts": 20, "minBackoff": "1s", "maxBackoff": "60s", "maxDoublings": 6},
+        **{f"/cloudtasks/v2/{HERE}/queues/{queue}": _queue(queue) for queue in QUEUES},
+        f"/cloudfunctions/v2/{HERE}/functions": {
+            "functions": [_function(name, entry, FUNCTIONS[entry].documents) for name, entry in deployed_functions()]
         },
         f"/cloudscheduler/v1/{HERE}/jobs/outbox-sweep": {
             "name": f"{HERE}/jobs/outbox-sweep",
@@ -77,11 +85,41 @@ def a_complete_project() -> dict[str, Any]:
         f"/run/v2/{HERE}/services/outbox-worker": {
             "name": f"{HERE}/services/outbox-worker",
             "terminalCondition": {"type": "Ready", "state": "CONDITION_SUCCEEDED"},
+            "template": {"containers": [{"image": "worker", "env": _WORKER_VARIABLES}]},
         },
         **{f"/iam/v1/projects/{PROJECT}/serviceAccounts/{email}": {"email": email} for email in emails},
         f"/secretmanager/v1/projects/{PROJECT}/secrets": {
             "secrets": [{"name": "projects/123456789012/secrets/outbox-account-shop"}]
         },
+    }
+
+
+def deployed_functions() -> list[tuple[str, str]]:
+    """What deploy/functions.sh makes: name and entry point. Without the sweep, which is the scheduler's check."""
+    script = (ROOT / "deploy/functions.sh").read_text(encoding="utf-8")
+    on_created = re.findall(r"^ *(?:\w+\) )?on_created (\S+) (\S+) '", script, re.M)
+    by_http = re.findall(r"functions deploy (outbox-\w+) .*--entry-point=(\w+)", script)
+    same = [(f"outbox-{name}", name) for name in ("accounts", "reminders", "runs")]
+    return [one for one in (*on_created, *by_http, *same) if one[1] != "sweep"]
+
+
+def _queue(queue: str) -> dict[str, Any]:
+    retry = {"maxAttempts": 20, "minBackoff": "1s", "maxBackoff": "60s", "maxDoublings": 6}
+    return {"name": f"{HERE}/queues/{queue}", "state": "RUNNING", "retryConfig": retry}
+
+
+def _function(name: str, entry: str, documents: str) -> dict[str, Any]:
+    function = {"name": f"{HERE}/functions/{name}", "state": "ACTIVE", "buildConfig": {"entryPoint": entry}}
+    if not documents:
+        return function
+    filters = [
+        {"attribute": "database", "value": "(default)"},
+        {"attribute": "document", "value": documents, "operator": "match-path-pattern"},
+    ]
+    created = "google.cloud.firestore.document.v1.created"
+    return {
+        **function,
+        "eventTrigger": {"eventType": created, "eventFilters": filters, "retryPolicy": "RETRY_POLICY_RETRY"},
     }
 
 
@@ -117,7 +155,7 @@ def google_apis(answers: dict[str, Any]) -> Iterator[str]:
 
 
 def _page(answer: dict[str, Any], start: int) -> dict[str, Any]:
-    for name in ("indexes", "fields", "secrets", "documents"):
+    for name in ("indexes", "fields", "secrets", "documents", "functions"):
         if isinstance(answer.get(name), list):
             more = {"nextPageToken": str(start + PAGE)} if len(answer[name]) > start + PAGE else {}
             return {name: answer[name][start : start + PAGE], **more}

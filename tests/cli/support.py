@@ -20,9 +20,10 @@ import httpx
 import pytest
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import firestore
+from typer.main import get_command
 from typer.testing import CliRunner
 
-from firestore_outbox.cli import app
+from firestore_outbox.cli import app, whole_app
 from tests.patience import PATIENCE_SECONDS
 
 T = TypeVar("T")
@@ -30,7 +31,15 @@ T = TypeVar("T")
 COMMAND = Path(sys.executable).parent / "outbox"
 LOOK_SECONDS = 0.1
 PORTS = ("firestore", "tasks", "functions", "worker", "provider")
-FREE_PORTS = tuple(f"--{name}-port=0" for name in (*PORTS, "page"))
+FREE_PORTS = tuple(f"--{name}-port=0" for name in (*PORTS, "page", "console", "identity"))
+
+
+def every_command() -> list[list[str]]:
+    """The words of each command, those of groups included."""
+    words = []
+    for name, command in get_command(whole_app()).commands.items():  # type: ignore[attr-defined]  # it is a group
+        words += [[name, below] for below in getattr(command, "commands", ())] or [[name]]
+    return words
 
 
 def until(look: Callable[[], T], good: Callable[[T], bool], what: str) -> T:
@@ -63,11 +72,19 @@ def outbox(*arguments: str, env: dict[str, str | None] | None = None) -> Said:
 
 
 @contextmanager
-def process(*arguments: str, env: dict[str, str | None] | None = None) -> Iterator[subprocess.Popen[str]]:
-    """The command as a process of its own; whatever is left of it ends with the block."""
+def process(
+    *arguments: str, env: dict[str, str | None] | None = None, typed: str | None = None
+) -> Iterator[subprocess.Popen[str]]:
+    """The command as a process of its own; whatever is left of it ends with the block. `typed` is its input."""
     environment = {**os.environ, **{name: value for name, value in (env or {}).items() if value is not None}}
-    running = subprocess.Popen([str(COMMAND), *arguments], stdout=subprocess.PIPE, text=True, env=environment)
+    stdin = None if typed is None else subprocess.PIPE
+    running = subprocess.Popen(
+        [str(COMMAND), *arguments], stdin=stdin, stdout=subprocess.PIPE, text=True, env=environment
+    )
     assert running.stdout is not None
+    if running.stdin is not None:
+        running.stdin.write(typed or "")
+        running.stdin.close()
     try:
         yield running
     finally:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import pty
 import select
 import subprocess
-import termios
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -50,8 +49,12 @@ class Terminal:
         return False
 
 
-def _is_the_controlling_terminal() -> None:
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+_TAKE_THE_TERMINAL = (
+    "import fcntl, os, signal, sys, termios; signal.signal(signal.SIGINT, signal.SIG_DFL);"
+    " fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+)
+"""In a process of its own: after a fork of this one, with gRPC's threads in it, no Python may run. A shell that runs
+the tests in the background has them ignore Ctrl-C, and processes inherit that; at a terminal it counts."""
 
 
 @contextmanager
@@ -60,13 +63,12 @@ def at_a_terminal(*arguments: str, env: Mapping[str, str | None] | None = None) 
     ours, its = pty.openpty()
     environment = {**os.environ, **{name: value for name, value in (env or {}).items() if value is not None}}
     process = subprocess.Popen(
-        [str(COMMAND), *arguments],
+        [sys.executable, "-c", _TAKE_THE_TERMINAL, str(COMMAND), *arguments],
         stdin=its,
         stdout=its,
         stderr=its,
         env={**environment, "TERM": "xterm", "COLUMNS": "60"},
         start_new_session=True,
-        preexec_fn=_is_the_controlling_terminal,  # noqa: PLW1509 - subprocess has no other way to set it
     )
     os.close(its)
     try:

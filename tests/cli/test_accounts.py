@@ -148,7 +148,7 @@ def test_a_person_is_asked_for_what_is_needed_and_the_account_sends(accounts: Ac
         "pace": {"perMinute": 0, "burst": 1},
         "status": "active",
     }
-    assert accounts.stored(f"accounts/{account_id}/members/user-1") == {"role": "owner"}
+    assert accounts.stored(f"accounts/{account_id}/members/user-1") == {"role": "owner", "uid": "user-1"}
     assert json.loads(file.read_text()) == {account_id: dict(zip(("token", "webhookSecret"), HIDDEN, strict=True))}
     accounts.stack.becomes(accounts.stack.send(account_id), "sent")
 
@@ -259,7 +259,7 @@ def test_an_account_that_exists_is_changed_only_when_that_is_meant(accounts: Acc
         (("acc-1", "--provider", "simulated"), '{"tocken": "x"}', "it has tocken; this provider knows token"),
     ],
 )
-def test_a_mistake_is_told_before_anything_is_stored(
+def test_a_mistake_is_reported_before_anything_is_stored(
     accounts: Accounts, file: Path, options: tuple[str, ...], typed: str, words: str
 ) -> None:
     said = accounts("add", *options, "--secrets", "-", typed=typed)
@@ -274,7 +274,7 @@ def test_a_file_of_secrets_that_is_not_there_is_a_mistake_too(accounts: Accounts
     assert "the file cannot be read (FileNotFoundError)" in said.err
 
 
-def test_somebody_who_walks_away_has_stored_nothing(accounts: Accounts, file: Path) -> None:
+def test_a_user_who_walks_away_has_stored_nothing(accounts: Accounts, file: Path) -> None:
     account_id = new_id()
     assert accounts("add", account_id, typed="simulated\nUTC\n").code == 1
     assert accounts.stored(f"accounts/{account_id}") is None
@@ -302,7 +302,7 @@ def test_a_check_says_whether_it_works_and_what_is_missing(accounts: Accounts, f
     said = accounts("check", bare)
     assert (said.code, said.out) == (1, "")
     assert f"the credentials of {bare} lack token, webhookSecret" in said.err
-    assert "there is no account nobody: `outbox accounts list` shows them" in accounts("check", "nobody").err
+    assert "there is no account unknown: `outbox accounts list` shows them" in accounts("check", "unknown").err
 
 
 def test_in_a_terminal_with_the_stacks_exports_accounts_have_the_stacks_credentials(stack: Stack) -> None:

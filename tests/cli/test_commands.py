@@ -17,6 +17,29 @@ from tests.patience import PATIENCE_SECONDS
 HOUR = "--delay-seconds=3600"
 
 
+# --- keys
+
+
+def test_keys_seal_an_account_and_send_seals_for_it(stack: Stack) -> None:
+    account_id = stack.account()
+    assert "is not sealed" in stack("keys", "list", account_id).out
+    assert stack("keys", "create", account_id).out == f"{account_id}  sealed with key 1\n"
+    assert "is sealed already" in stack("keys", "create", account_id).err
+    request_id = stack("send", "--account", account_id, "--to", "+491701", "--text", "hello", "--json").json[
+        "requestId"
+    ]
+    stack.becomes(request_id, "sent")
+    assert [part["type"] for part in stack.read(f"outbox/{request_id}")["parts"]] == ["sealed"]
+    assert stack("keys", "rotate", account_id, "--json").json["keyVersion"] == 2
+    assert "clients seal with" in stack("keys", "delete", account_id, "--version", "2", "--yes").err
+    assert stack("keys", "delete", account_id, "--version", "1", "--yes", "--json").json["deleted"] == [1]
+    states = {row["version"]: row["state"] for row in stack("keys", "list", account_id, "--json").json}
+    assert states == {1: "deleted", 2: "current"}
+    said = stack("keys", "delete", account_id, "--all", "--yes")
+    assert said.out.startswith(f"{account_id}  deleted: 2\n")
+    assert "sealing" not in stack.read(f"accounts/{account_id}")
+
+
 # --- send
 
 
@@ -27,6 +50,12 @@ def test_send_writes_a_message_that_is_sent(stack: Stack) -> None:
     assert said.json == {"requestId": said.json["requestId"], "status": "queued", "isNew": True}
     stack.becomes(said.json["requestId"], "sent")
     assert stack.calls(account_id) == [said.json["requestId"]]
+
+
+def test_send_writes_the_priority_of_a_message(stack: Stack) -> None:
+    account_id = stack.account()
+    said = stack("send", "--account", account_id, "--to", "+491701", "--text", "1234", "--priority", "urgent", "--json")
+    assert stack.read(f"outbox/{said.json['requestId']}")["priority"] == "urgent"
 
 
 def test_send_with_the_same_id_is_one_message(stack: Stack) -> None:
@@ -70,7 +99,14 @@ def test_send_with_the_id_of_another_message_fails(stack: Stack) -> None:
             f"requestId {faults.REQUEST_ID}.",
         ),
     ],
-    ids=["an account with two underscores", "an account with a slash", "no text", "a long text", "nobody", "a bad id"],
+    ids=[
+        "an account with two underscores",
+        "an account with a slash",
+        "no text",
+        "a long text",
+        "no recipient",
+        "a bad id",
+    ],
 )
 def test_send_refuses_what_the_worker_would_refuse(stack: Stack, options: list[str], reason: str) -> None:
     said = stack("send", *options)
@@ -97,6 +133,17 @@ def test_a_template_is_sent_with_its_values(stack: Stack) -> None:
     assert said.code == 0, said
     (part,) = stack.read(f"outbox/{said.json['requestId']}")["parts"]
     assert part == {"type": "template", "name": "welcome", "language": "de", "params": ["Ann", "7"]}
+
+
+def test_a_template_is_sent_with_values_for_header_and_buttons(stack: Stack) -> None:
+    account_id = stack.account(status="paused")
+    header = ("--header", "image=https://example.com/a.png")
+    template = ("--template", "offer", *header, "--param", "Ann", "--button", "t1")
+    said = stack("send", "--account", account_id, "--to", "+491701", *template, "--json")
+    assert said.code == 0, said
+    (part,) = stack.read(f"outbox/{said.json['requestId']}")["parts"]
+    params = {"header": {"image": "https://example.com/a.png"}, "body": ["Ann"], "buttons": ["t1"]}
+    assert part == {"type": "template", "name": "offer", "language": "en", "params": params}
 
 
 # --- status
@@ -254,7 +301,7 @@ def test_an_uncertain_message_is_found_settled_by_a_person_and_found_no_more(sta
     stack.faults(lostResponseRate=1)
     request_id = stack.send(account_id)
     stack.becomes(request_id, "uncertain")
-    listing = ("list", "--account", account_id)
+    listing = ("list", "--account", account_id, "--status", "uncertain")
     (row,) = stack(*listing, "--json").json
     assert (row["requestId"], row["code"]) == (request_id, "outcome_unknown")
     assert request_id in stack(*listing).out
@@ -264,6 +311,8 @@ def test_an_uncertain_message_is_found_settled_by_a_person_and_found_no_more(sta
     assert (fields["status"], fields["message"]) == ("sent", "sent")
     nothing = f"no message of {account_id} is uncertain; --status looks for queued, sending, sent,"
     assert stack(*listing).out.startswith(nothing)
+    (row,) = stack("list", "--account", account_id, "--json").json
+    assert (row["requestId"], row["status"]) == (request_id, "sent"), "without a status it lists every message"
     said = stack("settle", request_id, "--as", "failed", "--json")
     assert (said.code, said.out) == (1, "")
     assert "is not uncertain: it is sent" in said.err

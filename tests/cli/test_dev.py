@@ -21,7 +21,7 @@ from tests.patience import PATIENCE_SECONDS
 ADDRESS = r"127\.0\.0\.1:\d+"
 READY = (
     rf"ready  FIRESTORE_EMULATOR_HOST={ADDRESS}  CLOUD_TASKS_EMULATOR_HOST={ADDRESS}"
-    rf"  functions=http://{ADDRESS}  worker=http://{ADDRESS}  provider=http://{ADDRESS}(  page=http://{ADDRESS})?\n"
+    rf"  functions=http://{ADDRESS}  worker=http://{ADDRESS}  provider=http://{ADDRESS}(  page=http://{ADDRESS})?  console=http://{ADDRESS}\n"
 )
 
 

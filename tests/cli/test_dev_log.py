@@ -17,8 +17,23 @@ SENT = {"severity": "DEBUG", "message": "an attempt ended", "action": "attempt_e
     ("line", "printed"),
     [
         (
-            {**SENT, "requestId": "request-1", "outcome": "Sent", "status": "sent"},
-            "sent       request-1  account shop, outcome Sent",
+            {**SENT, "requestId": "request-1", "outcome": "MarkSent", "status": "sent", "code": None, "againAt": None},
+            "sent       request-1  account shop",
+        ),
+        (
+            {
+                **SENT,
+                "requestId": "request-1",
+                "outcome": "RetryAt",
+                "status": "queued",
+                "code": "provider_unavailable",
+                "againAt": "2026-11-18T13:14:57.25+00:00",
+            },
+            "queued     request-1  account shop: provider_unavailable; again at 13:14:57",
+        ),
+        (
+            {**SENT, "requestId": "request-1", "outcome": "MarkFailed", "status": "failed", "code": "max_attempts"},
+            "failed     request-1  account shop: max_attempts",
         ),
         ({"severity": "DEBUG", "action": "lane_acquired", "message": "a lane was acquired"}, None),
         (
@@ -27,10 +42,10 @@ SENT = {"severity": "DEBUG", "message": "an attempt ended", "action": "attempt_e
         ),
         ({"severity": "WARNING", "action": "sweep_found", "message": "the sweep woke what was dropped"}, None),
     ],
-    ids=["an attempt", "a detail", "an error", "what means nothing here"],
+    ids=["an attempt", "one that is repeated", "one that failed", "a detail", "an error", "what means nothing here"],
 )
-def test_messages_and_errors_are_shown_and_details_are_not(line: dict[str, str], printed: str | None) -> None:
-    assert shown("worker", json.dumps(line)) == printed
+def test_messages_and_errors_are_shown_and_details_are_not(line: dict[str, object], printed: str | None) -> None:
+    assert shown("worker", json.dumps(line), UTC) == printed
 
 
 def test_what_is_no_json_is_shown_as_it_is() -> None:

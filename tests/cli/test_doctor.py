@@ -8,12 +8,26 @@ from typing import Any
 import pytest
 from google.cloud import firestore_admin_v1, tasks_v2
 
-from tests.cli.google_apis import DATABASE, HERE, PROJECT, WORKER_URL, a_complete_project, google_apis
+from firestore_outbox.local.functions_host import TRIGGERS
+from firestore_outbox.operations.doctor_calls import FUNCTIONS
+from tests.cli.google_apis import (
+    DATABASE,
+    HERE,
+    PROJECT,
+    ROOT,
+    WORKER_URL,
+    a_complete_project,
+    deployed_functions,
+    google_apis,
+)
 from tests.cli.support import Said, outbox
 
 INDEXES = f"/firestore/v1/{DATABASE}/collectionGroups/-/indexes"
 FIELDS = f"/firestore/v1/{DATABASE}/collectionGroups/-/fields"
 QUEUE = f"/cloudtasks/v2/{HERE}/queues/outbox-lanes"
+RECEIPTS = f"/cloudtasks/v2/{HERE}/queues/outbox-receipts"
+SECOND_QUEUE = f"/cloudtasks/v2/{HERE}/queues/outbox-lanes-1"
+FUNCTIONS_PATH = f"/cloudfunctions/v2/{HERE}/functions"
 JOB = f"/cloudscheduler/v1/{HERE}/jobs/outbox-sweep"
 RELEASE = f"/firebaserules/v1/projects/{PROJECT}/releases/cloud.firestore"
 RULESET = f"/firebaserules/v1/projects/{PROJECT}/rulesets/aaaa-bbbb"
@@ -37,7 +51,7 @@ def test_a_complete_project_is_in_order() -> None:
     said = examined(a_complete_project())
     assert said.code == 0, said
     lines = said.out.splitlines()
-    assert [line.split()[0] for line in lines[:-1]] == ["ok"] * 9
+    assert [line.split()[0] for line in lines[:-1]] == ["ok"] * 10
     assert lines[-1] == "everything that could be checked is in order"
 
 
@@ -51,6 +65,23 @@ def without(path: str) -> dict[str, Any]:
     answers = a_complete_project()
     del answers[path]
     return answers
+
+
+def with_function(name: str, **fields: Any) -> dict[str, Any]:
+    """`state=None` takes it away."""
+    answers = a_complete_project()
+    functions = answers[FUNCTIONS_PATH]["functions"]
+    (one,) = [function for function in functions if function["name"].endswith(f"/{name}")]
+    one.update(fields)
+    answers[FUNCTIONS_PATH] = {"functions": [function for function in functions if function["state"] is not None]}
+    return answers
+
+
+def with_setting(answers: dict[str, Any], name: str, value: str) -> dict[str, Any]:
+    """Of the deployed worker."""
+    (container,) = answers[WORKER]["template"]["containers"]
+    changed_container = {**container, "env": [*container["env"], {"name": name, "value": value}]}
+    return {**answers, WORKER: {**answers[WORKER], "template": {"containers": [changed_container]}}}
 
 
 def with_index(**fields: Any) -> dict[str, Any]:
@@ -78,6 +109,52 @@ def with_index(**fields: Any) -> dict[str, Any]:
         (without(QUEUE), "queue", "broken", "no queue outbox-lanes in us-central1", "deploy/queue.sh"),
         (changed(QUEUE, state="PAUSED"), "queue", "broken", "is PAUSED", "gcloud tasks queues resume outbox-lanes"),
         (changed(QUEUE, retryConfig={"maxBackoff": "3600s"}), "queue", "warning", "3600 s", "deploy/queue.sh"),
+        (without(RECEIPTS), "queue", "broken", "no queue outbox-receipts in us-central1", "deploy/queue.sh"),
+        (changed(SECOND_QUEUE, state="DISABLED"), "queue", "broken", "outbox-lanes-1 is DISABLED", "outbox-lanes-1 --"),
+        ({**a_complete_project(), FUNCTIONS_PATH: FORBIDDEN}, "functions", "unknown", "permission", "gcloud auth"),
+        (
+            with_function("outbox-on-cancel", state=None),
+            "functions",
+            "broken",
+            "no function outbox-on-cancel: a cancelled message waits",
+            "deploy/functions.sh on_cancel_created",
+        ),
+        (
+            with_function("outbox-webhook", state="FAILED", stateMessages=[{"message": "Build failed"}]),
+            "functions",
+            "broken",
+            "outbox-webhook is FAILED (Build failed): receipts and replies do not arrive",
+            "deploy/functions.sh provider_webhook",
+        ),
+        (with_function("outbox-runs", state="DEPLOYING"), "functions", "wait", "being deployed", "doctor again"),
+        (
+            with_function("outbox-on-request", eventTrigger={"eventFilters": [], "retryPolicy": "RETRY_POLICY_RETRY"}),
+            "functions",
+            "broken",
+            "outbox-on-request listens to nothing, not to {collection}/{id}/requests/{requestId} of (default)",
+            "gcloud functions delete outbox-on-request; deploy/functions.sh on_request_created",
+        ),
+        (
+            with_setting(with_function("outbox-events", state=None), "OUTBOX_EVENTS", "events.json"),
+            "functions",
+            "broken",
+            "POST /v1/events is not answered",
+            "deploy/functions.sh events",
+        ),
+        (
+            with_setting(with_function("outbox-open", state=None), "OUTBOX_KMS_KEY", "projects/p"),
+            "functions",
+            "broken",
+            "apps cannot open sealed messages",
+            "deploy/functions.sh open_messages",
+        ),
+        (
+            with_setting(with_function("outbox-billing", state=None), "OUTBOX_BILLING_PRICES", "pro=price_1"),
+            "functions",
+            "broken",
+            "what owners pay changes no plan",
+            "deploy/functions.sh billing_webhook",
+        ),
         (without(JOB), "scheduler", "broken", "no job outbox-sweep", "deploy/schedule.sh"),
         (changed(JOB, state="PAUSED"), "scheduler", "broken", "is PAUSED", "gcloud scheduler jobs resume outbox-sweep"),
         (changed(JOB, status={"code": 13}), "scheduler", "warning", "failed (code 13", "gcloud logging read"),
@@ -106,6 +183,34 @@ def test_each_fault_is_named_with_the_command_that_ends_it(
     assert (check["name"], check["verdict"]) == (name, verdict)
     assert words in check["sentence"]
     assert fix in check["fix"]
+
+
+@pytest.mark.parametrize("name", ["outbox-on-created", "outbox-on-reminder"])
+def test_a_trigger_that_does_not_retry_is_a_warning(name: str) -> None:
+    answers = a_complete_project()
+    (one,) = [one for one in answers[FUNCTIONS_PATH]["functions"] if one["name"].endswith(f"/{name}")]
+    one["eventTrigger"]["retryPolicy"] = "RETRY_POLICY_DO_NOT_RETRY"
+    said = examined(answers, "--json")
+    (check,) = [check for check in said.json if check["verdict"] != "ok"]
+    assert (said.code, check["verdict"]) == (0, "warning")
+    assert f"{name} does not retry" in check["sentence"]
+
+
+@pytest.mark.parametrize("name", ["outbox-events", "outbox-on-event", "outbox-open"])
+def test_a_function_of_a_feature_that_is_not_used_is_not_missed(name: str) -> None:
+    assert examined(with_function(name, state=None)).code == 0
+
+
+def test_it_knows_every_function_that_the_deployment_makes() -> None:
+    script = (ROOT / "deploy/functions.sh").read_text(encoding="utf-8")
+    assert {entry: one.name for entry, one in FUNCTIONS.items()} == {
+        entry: name for name, entry in deployed_functions()
+    }
+    on_documents = {entry: one.documents for entry, one in FUNCTIONS.items() if one.documents}
+    assert on_documents == TRIGGERS
+    assert [entry for entry, documents in on_documents.items() if f"{entry} '{documents}'" not in script] == []
+    default = script.partition("set -- ")[2].partition("\nfor")[0].replace("\\", "").split()
+    assert set(default) == {entry for entry, one in FUNCTIONS.items() if not one.needed_by}
 
 
 def test_a_person_reads_the_fix_below_what_is_wrong() -> None:

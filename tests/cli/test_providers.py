@@ -62,10 +62,11 @@ def test_the_built_in_providers_are_listed_with_what_they_can_do() -> None:
     waha = rows["waha"]
     assert (waha["builtIn"], waha["package"], waha["fault"]) == (True, f"firestore-outbox {__version__}", None)
     assert waha["profile"]["partTypes"] == ["media", "text"]
-    assert (waha["profile"]["media"], waha["profile"]["resendSafe"]) == ("inline", False)
+    assert (waha["profile"]["media"], waha["profile"]["resendSafe"]) == ("link_or_inline", False)
     assert rows["signed_webhook"]["profile"]["resendSafe"] is True
     needed = {one["name"]: one["required"] for one in waha["profile"]["credentials"]}
-    assert needed == {"baseUrl": True, "apiKey": True, "session": False, "webhookSecret": True}
+    optional = {"session": False, "media": False}
+    assert needed == {"baseUrl": True, "apiKey": True, "webhookSecret": True, **optional}
 
 
 def test_the_table_has_a_row_for_each_provider() -> None:

@@ -79,6 +79,24 @@ def waiting_run(stack: Stack, *, targets: int = 5, per_minute: float = 2) -> tup
     return account_id, run_id
 
 
+def test_a_reminder_is_shown_edited_and_removed(stack: Stack, tmp_path: Path) -> None:
+    account_id = stack.account()
+    reminder_id = added(stack, account_id, *LATER)["reminderId"]
+    file = tmp_path / "people.csv"
+    file.write_text("\ufeffname;phone\nAnn;+49 151 1234567\nBob;+49 151 1234568\n", encoding="utf-8")
+    words = ("--targets", str(file), "--text", "Hello {name}", "--window", "8-20", "--at", "2041-01-31T09:00")
+    edited = stack("reminders", "edit", reminder_id, *words, "--category", "marketing", "--json")
+    assert (edited.code, edited.json["nextFireAt"][:4]) == (0, "2041"), edited
+    shown = stack("reminders", "show", reminder_id, "--json").json
+    assert (shown["targets"], shown["window"]) == (2, {"startHour": 8, "endHour": 20})
+    assert shown["category"] == "marketing"
+    refused = stack("reminders", "edit", reminder_id, "--text", "Hello {nickname}")
+    assert (refused.code, "the variable nickname is missing" in refused.err) == (1, True), refused
+    assert stack("reminders", "remove", reminder_id).code == 1, "a script must say --yes"
+    assert stack("reminders", "remove", reminder_id, "--yes").code == 0
+    assert stack("reminders", "show", reminder_id).code == 1
+
+
 # --- the whole way
 
 
@@ -106,6 +124,14 @@ def test_sixty_targets_are_sent_once_each_and_the_run_is_followed_to_its_end(sta
         lambda read: read == 60,
         "the receipts of all, which come after the end",
     )
+    listed = stack("runs", "targets", run["runId"], "--status", "sent", "--limit", "10", "--json").json
+    assert len(listed) == 10
+    assert stack("runs", "targets", run["runId"], "--csv", str(tmp_path / "run.csv")).code == 0
+    lines = (tmp_path / "run.csv").read_text().splitlines()
+    assert lines[0].startswith("targetId,to,status,queuedAt,sentAt,deliveredAt")
+    assert len(lines) == 61
+    assert len(stack("runs", "targets", run["runId"], "--csv", "-").out.splitlines()) == 61
+    assert stack("runs", "targets", run["runId"], "--status", "lost").code == 2
     (row,) = [one for one in stack("reminders", "list", "--json").json if one["accountId"] == account_id]
     assert (row["status"], row["targets"], row["lastRunId"], row["nextFireAt"]) == ("ended", 60, run["runId"], None)
 
@@ -228,9 +254,9 @@ def test_a_bad_line_of_a_file_is_named(stack: Stack, tmp_path: Path) -> None:
 
 
 def test_an_account_that_is_not_there_is_named_before_anything_else_is_asked(stack: Stack) -> None:
-    said = stack("reminders", "add", "--account", "nobody", "--to", "1@g.us", "--text", "x", "--at", "now")
+    said = stack("reminders", "add", "--account", "unknown", "--to", "1@g.us", "--text", "x", "--at", "now")
     assert (said.code, said.out) == (1, "")
-    assert said.err.startswith("outbox: there is no account nobody: `outbox accounts list` shows them")
+    assert said.err.startswith("outbox: there is no account unknown: `outbox accounts list` shows them")
 
 
 BASE = ["reminders", "add", "--account", "a", "--text", "x"]
@@ -276,7 +302,10 @@ def test_a_wrong_command_line_is_status_2_and_says_why(arguments: list[str], wor
     "command",
     [
         *(f"reminders {verb}" for verb in ("add", "list", "pause", "resume")),
-        *(f"runs {verb}" for verb in ("list", "show", "why", "forecast", "pause", "resume", "cancel", "retry-failed")),
+        *(
+            f"runs {verb}"
+            for verb in ("list", "show", "targets", "why", "forecast", "pause", "resume", "cancel", "retry-failed")
+        ),
     ],
 )
 def test_a_command_explains_itself_and_speaks_json(command: str) -> None:

@@ -8,9 +8,10 @@ import subprocess
 import sys
 
 import pytest
+from typer.main import get_command
 
-from firestore_outbox.cli import MODULES
-from tests.cli.support import COMMAND
+from firestore_outbox.cli import MODULES, whole_app
+from tests.cli.support import COMMAND, every_command
 from tests.patience import PATIENCE_SECONDS
 
 HEAVY = (
@@ -28,17 +29,10 @@ HEAVY = (
     "opentelemetry",
     "rich.progress",
     "starlette",
+    "stripe",
     "uvicorn",
 )
 """Packages of the worker. Each of them costs more than the help of all commands together."""
-
-GROUPS = {
-    "accounts": ("add", "list", "check"),
-    "jobs": ("list", "show", "retry", "drop"),
-    "media": ("add", "adopt"),
-    "reminders": ("add", "list", "pause", "resume"),
-    "runs": ("list", "show", "why", "forecast", "pause", "resume", "cancel", "retry-failed"),
-}
 
 _LOOK = """
 import contextlib, io, json, sys
@@ -64,11 +58,26 @@ def modules_after(*command_lines: list[str]) -> set[str]:
 
 
 def test_the_help_of_every_command_and_the_version_import_nothing_heavy() -> None:
-    commands = [[name] for names in MODULES.values() for name in names]
-    commands += [[group, command] for group, names in GROUPS.items() for command in names]
-    found = modules_after(["--version"], ["--help"], *([*command, "--help"] for command in commands))
+    found = modules_after(["--version"], ["--help"], *([*command, "--help"] for command in every_command()))
     assert "firestore_outbox.cli.runs" in found, "the commands were imported"
     assert [name for name in HEAVY if name in found] == []
+
+
+def test_the_list_of_all_commands_imports_no_command_and_no_model() -> None:
+    found = modules_after(["--help"])
+    assert found & {f"firestore_outbox.cli.{name}" for name in MODULES} == set()
+    assert [name for name in ("asyncio", "pydantic", "rich") if name in found] == []
+
+
+def test_the_list_of_all_commands_names_each_on_a_line_of_its_own() -> None:
+    registered = set(get_command(whole_app()).commands)  # type: ignore[attr-defined]
+    listed = {name: line for names in MODULES.values() for name, line in names.items()}
+    assert set(listed) == registered
+    done = subprocess.run(
+        [str(COMMAND), "--help"], capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=True
+    )
+    shown = dict(line.split(maxsplit=1) for line in done.stdout.partition("Commands:\n")[2].splitlines() if line)
+    assert shown == listed
 
 
 def test_a_command_imports_no_module_of_the_other_commands() -> None:

@@ -74,6 +74,31 @@ def test_without_a_terminal_a_redrive_of_many_messages_needs_yes(stack: Stack) -
     assert stack("redrive", "--account", account_id, "--yes").out == "2 back in the queue\n"
 
 
+def test_targets_of_a_file_are_shown_and_confirmed_before_the_reminder_is_added(stack: Stack, tmp_path: Path) -> None:
+    account_id = stack.account(status="paused")
+    file = tmp_path / "people.csv"
+    file.write_text("name;to\nAnn;+491511234567\nAnn;+491511234567\nBob;+491511234568\n")
+    words = (
+        "reminders",
+        "add",
+        "--account",
+        account_id,
+        "--targets",
+        str(file),
+        "--text",
+        "Hello {name}",
+        "--at",
+        "now",
+    )
+    with at_a_terminal(*words, env=stack.environment) as terminal:
+        terminal.until("[y/N]")
+        assert "2 targets  (1 repeated rows count once)" in terminal.shown
+        assert "Bob" in terminal.shown
+        terminal.type("n\n")
+        assert "nothing was changed" in terminal.rest()
+    assert not [one for one in stack("reminders", "list", "--json").json if one["accountId"] == account_id]
+
+
 def test_an_id_is_never_cut_on_a_narrow_terminal(stack: Stack) -> None:
     account_id = stack.account(status="paused")
     request_id = stack.send(account_id, "--request-id", "r" * 120)

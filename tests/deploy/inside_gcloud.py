@@ -1,4 +1,5 @@
-"""Run by gcloud's own Python, with gcloud's own code: what it makes of our commands and files. It asks nobody else.
+"""Run by gcloud's own Python, with gcloud's own code: what it makes of our commands and files. It calls no other
+service.
 
 Standard input has the questions as JSON, standard output the answers; what gcloud says of a fault is on standard error.
 

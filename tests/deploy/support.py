@@ -19,12 +19,14 @@ from tests.patience import PATIENCE_SECONDS
 ROOT = Path(__file__).parents[2]
 PROJECT = "chat-project"
 NUMBER = "123456789012"
+API_KEY = "web-api-key"
 REPOSITORY = f"projects/{PROJECT}/locations/us-central1/connections/github/repositories/app"
 
 _RECORDER = r"""#!/bin/sh
 { printf '%s\0' "${0##*/}" "$@"; printf '\036'; } >>"$RECORD"
 case " $* " in
 " projects describe "*) echo "$NUMBER" ;;
+" run services describe outbox-worker "*) [ "$EXISTS" = yes ] && echo the-image-of-the-worker ;;
 *" describe "*) [ "$EXISTS" = yes ] ;;
 esac
 """
@@ -66,6 +68,15 @@ def run(
     script: str, *arguments: str, where: Path, exists: bool, root: Path = ROOT, **environment: str
 ) -> list[Command]:
     """What a script of the project at `root` calls; `exists`: what it looks for is there already."""
+    done, commands = tried(script, *arguments, where=where, exists=exists, root=root, **environment)
+    assert done.returncode == 0, done.stderr
+    return commands
+
+
+def tried(
+    script: str, *arguments: str, where: Path, exists: bool, root: Path = ROOT, **environment: str
+) -> tuple[subprocess.CompletedProcess[str], list[Command]]:
+    """How a script ends and what it prints, and what it calls until then."""
     where.mkdir(parents=True, exist_ok=True)
     record = where / "record"
     record.unlink(missing_ok=True)
@@ -91,17 +102,28 @@ def run(
         timeout=PATIENCE_SECONDS,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    calls = [call.split("\0")[:-1] for call in record.read_text().split("\036")[:-1]]
-    return [Command(program, tuple(rest)) for program, *rest in calls]
+    recorded = record.read_text() if record.exists() else ""
+    calls = [call.split("\0")[:-1] for call in recorded.split("\036")[:-1]]
+    return done, [Command(program, tuple(rest)) for program, *rest in calls]
 
 
 def everything(where: Path, *, exists: bool, root: Path = ROOT) -> list[Command]:
     """Every command of every script."""
-    scripts = [("project.sh",), ("firestore.sh",), ("worker.sh", "an-image"), ("functions.sh",)]
-    scripts += [("functions.sh", "sweep"), ("functions.sh", "on_event_created", "events"), ("schedule.sh",)]
+    scripts = [
+        ("project.sh",),
+        ("firestore.sh",),
+        ("worker.sh", "an-image"),
+        ("console.sh", "an-image"),
+        ("functions.sh",),
+    ]
+    scripts += [
+        ("functions.sh", "sweep"),
+        ("functions.sh", "on_event_created", "events", "open_messages", "billing_webhook"),
+        ("schedule.sh",),
+    ]
     scripts += [("trigger.sh", REPOSITORY)] if (root / "deploy" / "trigger.sh").exists() else []
-    return [command for call in scripts for command in run(*call, where=where, exists=exists, root=root)]
+    key = {"FIREBASE_API_KEY": API_KEY}
+    return [command for call in scripts for command in run(*call, where=where, exists=exists, root=root, **key)]
 
 
 def one(commands: Sequence[Command], *words: str) -> Command:

@@ -1,4 +1,4 @@
-"""What is built: cloudbuild.yaml as gcloud reads it, the image, what is sent to Google, and of which packages.
+"""What is built: cloudbuild.yaml as gcloud reads it, the image, what is sent to Google, and which packages.
 
 No image is built here: that takes a Docker daemon. Its command is run with its environment over what it copies.
 """
@@ -41,14 +41,15 @@ def build() -> dict[str, Any]:
 def test_the_build_tests_then_builds_then_deploys_everything(build: dict[str, Any]) -> None:
     steps = {step["id"]: step for step in build["steps"]}
     tools = ["node", "emulator"]
-    assert list(steps) == [*tools, "test", "build", "push", "firestore", "queue", "worker", "functions", "schedule"]
+    deploys = ["firestore", "queue", "worker", "functions", "console", "schedule"]
+    assert list(steps) == [*tools, "test", "build", "push", *deploys]
 
     def before(name: str) -> set[str]:
         """Everything that a step waits for."""
         waits = [other for other in steps[name].get("waitFor", []) if other != "-"]
         return set(waits).union(*(before(other) for other in waits))
 
-    for name in ("push", "firestore", "queue", "worker", "functions", "schedule"):
+    for name in ("push", *deploys):
         assert "test" in before(name), f"{name} would go on although a test failed"
     assert {"node", "emulator"} == before("test"), "the gate would find no Node, or no Google emulator"
     assert {"push", "firestore", "queue"} <= before("worker"), "code would meet a project that is not ready for it"
@@ -59,7 +60,7 @@ def test_every_file_that_the_build_names_is_there(build: dict[str, Any]) -> None
         if step.get("entrypoint") == "bash":
             assert step["args"][0] == "-c" or (ROOT / step["args"][0]).is_file(), step["args"][0]
         else:
-            assert step["name"].endswith("/docker")
+            assert (step["name"].endswith("/docker"), step["args"][0]) == (True, "push")
     assert (ROOT / "Dockerfile").is_file()
 
 
@@ -121,9 +122,10 @@ def test_the_scripts_get_from_the_build_what_they_need(build: dict[str, Any], tm
 def test_one_image_is_built_pushed_and_deployed(build: dict[str, Any]) -> None:
     steps = {step["id"]: step for step in build["steps"]}
     (image,) = build["images"]
-    assert f"--tag={image}" in steps["build"]["args"]
+    assert steps["build"]["args"] == ["deploy/image.sh", image]
     assert steps["push"]["args"][-1] == image
     assert steps["worker"]["args"][-1] == image
+    assert steps["console"]["args"] == ["deploy/console.sh", "--if-deployed", image]
 
 
 # --- what is sent
@@ -170,11 +172,8 @@ def last(name: str) -> str:
     return [value for instruction, value in instructions() if instruction == name][-1]
 
 
-def test_the_image_is_slim_and_its_program_is_nobody_special() -> None:
-    assert [value for name, value in instructions() if name == "FROM"] == [
-        "python:3.11-slim AS packages",
-        "python:3.11-slim",
-    ]
+def test_the_image_is_slim_and_its_program_has_no_special_rights() -> None:
+    assert "TAG=python:3.11-slim\n" in (ROOT / "deploy/base.sh").read_text()
     after_from = [name for name, _ in instructions()][-5:]
     assert "USER" in after_from
     assert last("USER") == "10001", "a number: Kubernetes and others can tell that it is not root"
@@ -182,19 +181,70 @@ def test_the_image_is_slim_and_its_program_is_nobody_special() -> None:
     assert names.index("USER") > max(number for number, name in enumerate(names) if name in ("RUN", "COPY"))
 
 
+def test_the_image_has_no_base_but_the_digest_that_it_is_given() -> None:
+    for file in ("Dockerfile", "worker/firestore_outbox/local/templates/Dockerfile.txt"):
+        text = (ROOT / file).read_text()
+        assert re.findall(r"^FROM (\S+)", text, re.MULTILINE) == ["${BASE}", "${BASE}"]
+        assert re.findall(r"^ARG (.*)$", text, re.MULTILINE) == ["BASE"], "a default would be a tag"
+
+
+DIGEST = "sha256:" + "0123456789abcdef" * 4
+
+
+def built(where: Path, docker: str, pinned: str | None = None) -> subprocess.CompletedProcess[str]:
+    """What image.sh asks of Docker; `docker` is a shell's answer to each call but the build."""
+    (where / "deploy").mkdir(parents=True)
+    for name in ("base.sh", "image.sh"):
+        shutil.copy(ROOT / "deploy" / name, where / "deploy" / name)
+    if pinned is not None:
+        (where / "deploy" / "base-image").write_text(f"{pinned}\n")
+    program = where / "bin" / "docker"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\n[ "$1" != build ] || {{ echo "BUILT $*"; exit 0; }}\n{docker}\n')
+    program.chmod(0o755)
+    environment = {"PATH": f"{program.parent}:/usr/bin:/bin"}
+    command = [str(where / "deploy" / "image.sh"), "worker:1"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_image_is_built_from_the_digest_that_the_tag_has_now_or_from_the_pinned_one(tmp_path: Path) -> None:
+    now = built(tmp_path / "now", f'[ "$1" = pull ] || echo "python@{DIGEST}"')
+    assert f"--build-arg=BASE=python@{DIGEST} " in now.stdout
+    assert f"org.opencontainers.image.base.digest={DIGEST} " in now.stdout
+    pinned = built(tmp_path / "pinned", "exit 1", pinned=f"registry.example/python@{DIGEST}")
+    assert f"--build-arg=BASE=registry.example/python@{DIGEST} " in pinned.stdout, "the registry is not asked"
+
+
+@pytest.mark.parametrize("docker", ["exit 1", "echo python:3.11-slim", "echo", "echo python@sha256:abc"])
+def test_without_a_digest_no_image_is_built(tmp_path: Path, docker: str) -> None:
+    refused = built(tmp_path, docker)
+    assert refused.returncode != 0
+    assert "BUILT" not in refused.stdout
+
+
+def test_the_build_signs_where_the_image_came_from(build: dict[str, Any]) -> None:
+    assert build["options"]["requestedVerifyOption"] == "VERIFIED"
+
+
 def test_what_the_image_installs_is_verified_by_hash_and_has_nothing_for_developers() -> None:
     (install,) = (value for name, value in instructions() if name == "RUN" and "pip install" in value)
     assert "--require-hashes --no-deps --requirement /requirements.txt" in install
 
 
-def test_the_images_command_serves_on_the_port_it_is_given_and_stops_when_asked(tmp_path: Path) -> None:
-    """The command and the environment of the Dockerfile, over a copy of what it copies."""
-    app = tmp_path / "app"
+def copied(where: Path) -> Path:
+    """What the image has in /app."""
+    app = where / "app"
     shutil.copytree(
         ROOT / "worker" / "firestore_outbox",
         app / "firestore_outbox",
         ignore=shutil.ignore_patterns("__pycache__", "local"),
     )
+    return app
+
+
+def test_the_images_command_serves_on_the_port_it_is_given_and_stops_when_asked(tmp_path: Path) -> None:
+    """The command and the environment of the Dockerfile, over a copy of what it copies."""
+    app = copied(tmp_path)
     environment = dict(pair.split("=", 1) for pair in last("ENV").split())
     assert environment["PYTHONPATH"] == "/app"
     assert last("WORKDIR") == "/app"
@@ -209,7 +259,7 @@ def test_the_images_command_serves_on_the_port_it_is_given_and_stops_when_asked(
                 **environment,
                 "PATH": os.environ["PATH"],
                 "PYTHONPATH": str(app),
-                "OUTBOX_HOST": "127.0.0.1",  # the only difference: tests listen to nobody else
+                "OUTBOX_HOST": "127.0.0.1",  # the only difference: tests listen to this machine alone
                 "PORT": "0",
                 "FIRESTORE_EMULATOR_HOST": "127.0.0.1:1",
                 "OUTBOX_TASKS_EMULATOR_HOST": "127.0.0.1:1",
@@ -233,6 +283,62 @@ def test_the_images_command_serves_on_the_port_it_is_given_and_stops_when_asked(
     imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in lines if "|" in line}
     assert "firestore_outbox" in imported
     assert imported.isdisjoint({"firestore_emulator", "tests", "bench", "pytest", "hypothesis", "mypy"})
+
+
+def console(where: Path, **further: str) -> subprocess.Popen[str]:
+    """The command of deploy/console.sh on a copy of the image, as on Cloud Run; the credentials are of no one."""
+    (deployed,) = (
+        command
+        for command in run("console.sh", "an-image", where=where / "gcloud", exists=False, FIREBASE_API_KEY="key")
+        if "deploy" in command.words
+    )
+    assert deployed.value("--command") == "python"
+    credentials = where / "credentials.json"
+    secrets = {"client_id": "c", "client_secret": "s", "refresh_token": "r"}
+    credentials.write_text(json.dumps({"type": "authorized_user", **secrets}))
+    app = copied(where)
+    environment = {
+        **dict(pair.split("=", 1) for pair in last("ENV").split()),
+        **deployed.pairs("--set-env-vars"),
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(app),
+        "OUTBOX_HOST": "127.0.0.1",
+        "PORT": "0",
+        "K_SERVICE": deployed.words[-1],
+        "GOOGLE_APPLICATION_CREDENTIALS": str(credentials),
+        **further,
+    }
+    command = [sys.executable, *deployed.value("--args").split(",")]
+    with (where / "errors").open("w") as errors:
+        return subprocess.Popen(command, cwd=app, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True)
+
+
+def test_the_console_starts_from_the_workers_image_and_offers_no_sign_in_with_one_click(tmp_path: Path) -> None:
+    process = console(tmp_path)
+    try:
+        assert process.stdout is not None
+        ready = process.stdout.readline()
+        assert ready.startswith("ready  http://127.0.0.1:"), (tmp_path / "errors").read_text()[-2000:]
+        address = ready.split()[1]
+        with httpx.Client(base_url=address, trust_env=False, timeout=PATIENCE_SECONDS) as http:
+            assert http.get("/healthz").text == "ok"
+            page = http.get("/sign-in")
+            assert page.status_code == 200
+            assert 'type="password"' in page.text
+            assert "example.com" not in page.text, "the persons of the dev stack"
+            assert http.get("/").headers["location"].startswith("/sign-in")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 0
+
+
+def test_the_console_refuses_to_start_with_local_sign_in_on_cloud_run(tmp_path: Path) -> None:
+    process = console(tmp_path, FIREBASE_AUTH_EMULATOR_HOST="127.0.0.1:1")
+    said, _ = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode != 0
+    assert "FIREBASE_AUTH_EMULATOR_HOST" in (tmp_path / "errors").read_text()
+    assert said == "", "it never listened"
 
 
 # --- requirements.txt
@@ -267,7 +373,8 @@ def test_what_is_deployed_is_what_was_tested() -> None:
 
 def test_everything_the_product_depends_on_is_deployed_and_nothing_of_the_developers() -> None:
     deployed = entries("requirements.txt").keys()
-    needed = {canonicalize_name(Requirement(text).name) for text in project()["dependencies"]}
+    wanted = [*project()["dependencies"], *project()["optional-dependencies"]["billing"]]
+    needed = {canonicalize_name(Requirement(text).name) for text in wanted}
     assert needed <= deployed, f"{needed - deployed} is not in requirements.txt{AGAIN}"
     lines = (line.partition("#")[0].strip() for line in (ROOT / "requirements-dev.in").read_text().splitlines())
     tools = {canonicalize_name(Requirement(line).name) for line in lines if line} - needed

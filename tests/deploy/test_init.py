@@ -101,14 +101,14 @@ def test_gcloud_understands_every_command_of_the_project(commands: list[Command]
 def test_functions_and_worker_find_the_handlers(commands: list[Command]) -> None:
     function = one(commands, "functions", "deploy", "outbox-enqueue").pairs("--set-env-vars")
     assert (function["PYTHONPATH"], function["OUTBOX_HANDLERS"]) == ("/workspace", "handlers")
-    assert one(commands, "run", "deploy").pairs("--set-env-vars")["OUTBOX_HANDLERS"] == "handlers"
+    assert one(commands, "run", "deploy", "outbox-worker").pairs("--set-env-vars")["OUTBOX_HANDLERS"] == "handlers"
 
 
 def test_gcloud_reads_the_build_and_uploads_what_it_needs(project: Path) -> None:
     uploads = [[str(project), "deploy/functions.gcloudignore"], [str(project), None]]
     answers, _ = ask_gcloud({"build": str(project / "cloudbuild.yaml"), "uploads": uploads})
     steps: dict[str, Any] = {step["id"]: step for step in answers["build"]["steps"]}
-    assert list(steps) == ["test", "build", "push", "firestore", "queue", "worker", "functions", "schedule"]
+    assert list(steps) == ["test", "build", "push", "firestore", "queue", "worker", "functions", "console", "schedule"]
     for step in steps.values():
         if step.get("entrypoint") == "bash" and step["args"][0] != "-c":
             assert (project / step["args"][0]).is_file()

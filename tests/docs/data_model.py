@@ -17,23 +17,41 @@ PAGE = ROOT / "docs/data-model.md"
 TYPES = ("string", "integer", "number", "boolean", "timestamp", "list", "map")
 
 OUTBOX = "outbox/{requestId}"
+CANCELS = "cancels/{requestId}"
 THREADS = "threads/{threadId}"
 MESSAGES = "threads/{threadId}/messages/{messageId}"
 ACCOUNTS = "accounts/{accountId}"
 MEMBERS = "accounts/{accountId}/members/{uid}"
+ACTIONS = "accounts/{accountId}/actions/{actionId}"
+KEYS = "accounts/{accountId}/keys/{version}"
+BILLING = "accounts/{accountId}/billing/state"
+CUSTOMERS = "billingCustomers/{customerId}"
+SESSION_SHOWN = "accounts/{accountId}/session/current"
+CONTACTS = "accounts/{accountId}/contacts/{address}"
+SESSION_CODE = "accounts/{accountId}/session/qr"
+GLOBAL_ACTIONS = "actions/{actionId}"
 UPLOADS = "accounts/{accountId}/uploads/{mediaId}"
+INCOMING = "accounts/{accountId}/incoming/{mediaId}"
+FETCHES = "accounts/{accountId}/fetches/{messageId}"
+NOTIFICATIONS = "accounts/{accountId}/notifications/{notificationId}"
+DEVICES = "accounts/{accountId}/devices/{deviceId}"
 REMINDERS = "reminders/{reminderId}"
 TARGETS = "reminders/{reminderId}/targets/{number}"
 RUNS = "runs/{runId}"
 LANES = "lanes/{kind}:{key}"
 LIMITS = "limits/{name}"
+SUPPRESSED = "accounts/{accountId}/suppressed/{address}"
+FREQUENCY = "accounts/{accountId}/frequency/{address}"
+RUN_REQUESTS = "runs/{runId}/requests/{requestId}"
+REMINDER_REQUESTS = "reminders/{reminderId}/requests/{requestId}"
 SHARDS = "limits/{name}/shards/{number}"
 PRESSURE = "pressure/{kind}"
 EVENTS = "inbox/{kind}:{key}/events/{eventId}"
 JOBS = "jobs/{jobId}"
-HOT_SETS = "hotsets/default"
+HOT_SETS = "hotsets/{name}"
 SESSIONS = "sessions/{accountId}"
 MIGRATIONS = "migrations/{name}"
+SWEEPS = "sweeps/{step}"
 
 WRITERS: Mapping[str, tuple[str, ...]] = {
     # The outbox document, its message and its thread
@@ -41,6 +59,7 @@ WRITERS: Mapping[str, tuple[str, ...]] = {
     "messages/validation.py:_Error": (OUTBOX, ACCOUNTS, UPLOADS),
     "messages/validation.py:_Window": (OUTBOX,),
     "messages/outbox_document.py:refusal": (OUTBOX,),
+    "messages/outbox_document.py:skipped_fields": (OUTBOX,),
     "messages/outbox_document.py:rewritten": (OUTBOX,),
     "messages/outbox_document.py:error_fields": (OUTBOX, ACCOUNTS, UPLOADS),
     "messages/outbox_document.py:_fields": (OUTBOX,),
@@ -56,41 +75,80 @@ WRITERS: Mapping[str, tuple[str, ...]] = {
     "messages/message_document.py:shown_refusals": (MESSAGES,),
     "messages/message_document.py:receipt_changes": (MESSAGES,),
     "inbound/receive.py:Receive.store": (MESSAGES, THREADS),
-    "backend/batch.py:cancel_message": (OUTBOX,),
+    "backend/batch.py:cancel_message": (OUTBOX, CANCELS),
     # Accounts
-    "accounts/account.py:_Document": (ACCOUNTS,),
-    "accounts/account.py:_Pace": (ACCOUNTS,),
-    "accounts/account.py:_Window": (ACCOUNTS,),
+    "accounts/account.py:AccountSettings": (ACCOUNTS,),
+    "accounts/account.py:Pace": (ACCOUNTS,),
+    "accounts/account.py:Hours": (ACCOUNTS,),
+    "accounts/account.py:Notify": (ACCOUNTS,),
+    "notifications/notification.py:OfRun.fields": (NOTIFICATIONS,),
+    "accounts/devices.py:_Document": (DEVICES,),
+    "notifications/progress.py:progress_fields": (NOTIFICATIONS,),
+    "notifications/progress.py:_device_fields": (NOTIFICATIONS,),
     "accounts/store.py:AccountStore.park": (ACCOUNTS,),
     "accounts/store.py:AccountStore.pause": (ACCOUNTS,),
     "accounts/store.py:AccountStore.resume": (ACCOUNTS,),
+    "accounts/administration.py:Administration.set_member": (ACCOUNTS, MEMBERS, ACTIONS),
+    "accounts/administration.py:Administration.noted": (ACTIONS, GLOBAL_ACTIONS),
+    "accounts/members.py:member_fields": (MEMBERS,),
+    "web/console/app.py:Shell._done": (ACTIONS, GLOBAL_ACTIONS),
     "cli/accounts.py:_write": (ACCOUNTS, MEMBERS),
     "media/store.py:_fields": (UPLOADS,),
+    "media/intake.py:Intake.start": (INCOMING,),
+    "inbound/arriving.py:fields_of": (FETCHES,),
+    "inbound/fetch.py:FetchHandler._settle": (FETCHES, MESSAGES),
+    "sealing/keys.py:Keys._add": (ACCOUNTS, KEYS),
+    "sealing/keys.py:Keys.delete": (ACCOUNTS, KEYS),
+    "accounts/account.py:OptOut": (ACCOUNTS,),
+    "accounts/account.py:FallbackTemplate": (ACCOUNTS,),
+    "billing/books.py:Book.reported": (BILLING,),
+    "billing/books.py:Books.begun": (BILLING,),
+    "billing/books.py:Books.bind": (BILLING, CUSTOMERS),
+    "billing/books.py:_fields": (BILLING,),
+    "billing/billing.py:_fields": (ACCOUNTS,),
+    "consent/suppressions.py:Suppressions.add": (SUPPRESSED, ACCOUNTS),
+    "consent/frequency_store.py:_fields": (FREQUENCY,),
+    "accounts/account.py:Frequency": (ACCOUNTS,),
     # Reminders and runs
     "reminders/reminder.py:_Document": (REMINDERS,),
     "reminders/reminder.py:_Hours": (REMINDERS,),
-    "reminders/reminder.py:_Target": (REMINDERS, TARGETS),
+    "reminders/targets.py:_Target": (REMINDERS, TARGETS),
     "reminders/reminder.py:Once": (REMINDERS,),
     "reminders/reminder.py:Cron": (REMINDERS,),
     "reminders/reminder.py:Recurrence": (REMINDERS,),
     "reminders/add.py:Remind._add": (REMINDERS,),
     "reminders/fire.py:ReminderHandler._turn": (REMINDERS,),
     "reminders/store.py:RunStore.add_reminder": (REMINDERS,),
-    "reminders/store.py:RunStore.complete_reminder": (REMINDERS, TARGETS),
-    "reminders/store.py:RunStore.set_reminder_status": (REMINDERS,),
+    "reminders/store.py:RunStore.complete_reminder": (REMINDERS,),
+    "reminders/store.py:RunStore._write_chunks": (TARGETS,),
+    "reminders/check.py:_target_fields": (REMINDERS, TARGETS),
+    "reminders/change.py:ChangeReminder.status_step": (REMINDERS,),
+    "reminders/change.py:ChangeReminder._write": (REMINDERS,),
+    "reminders/edit.py:edited": (REMINDERS,),
+    "reminders/fire.py:ReminderHandler._cannot_fire": (REMINDERS,),
+    "reminders/request_store.py:RequestStore.announce": (REMINDERS, RUNS),
+    "reminders/requests.py:_Document": (RUN_REQUESTS, REMINDER_REQUESTS),
+    "reminders/request_store.py:outcome_of": (RUN_REQUESTS, REMINDER_REQUESTS),
+    "reminders/asked.py:AskedOfRuns.apply_next": (RUNS,),
     "reminders/store.py:RunStore.fire": (REMINDERS,),
     "reminders/store.py:forecast_fields": (REMINDERS, RUNS),
     "reminders/store.py:_created": (RUNS,),
     "reminders/store.py:cursor_fields": (RUNS,),
     "reminders/store.py:count_fields": (RUNS,),
+    "reminders/store.py:rate_fields": (RUNS,),
+    "reminders/refresh.py:Refresh.__call__": (RUNS,),
+    "reminders/refresh.py:Refresh.counted": (RUNS,),
+    "reminders/run_lane.py:RunHandler._paused": (RUNS,),
     "reminders/expand.py:Expand._commit": (RUNS,),
     "reminders/expand.py:_window_fields": (OUTBOX,),
+    "reminders/expand.py:_hours_fields": (OUTBOX,),
     "reminders/run_lane.py:RunHandler._step": (RUNS,),
-    "reminders/run_lane.py:RunHandler._look": (RUNS,),
+    "reminders/run_lane.py:RunHandler._go_on_next_day": (RUNS,),
     "reminders/summary.py:Summary.end": (RUNS,),
     "reminders/control.py:Control.ask": (RUNS,),
     # Lanes, limits, handlers, sessions
     "lane/store.py:_fields": (LANES,),
+    "lane/store.py:place_fields": (LANES,),
     "lane/store.py:_cursor": (LANES,),
     "lane/store.py:_holds": (LANES,),
     "lane/app_throttle_store.py:AppThrottleStore.pause": (LIMITS,),
@@ -106,16 +164,27 @@ WRITERS: Mapping[str, tuple[str, ...]] = {
     "sessions/store.py:_waiting_fields": (HOT_SETS,),
     "sessions/store.py:_memory_fields": (SESSIONS,),
     "sessions/store.py:_dropped": (SESSIONS,),
+    "sessions/store.py:_shown_writes": (SESSION_SHOWN,),
+    "sessions/store.py:_contact": (CONTACTS,),
+    "sessions/store.py:SessionStore.show_code": (SESSION_CODE,),
     "operations/migrations/apply.py:Applying._note": (MIGRATIONS,),
+    "operations/sweep_cursors.py:LanesCursor.write": (SWEEPS,),
+    "operations/sweep_cursors.py:SweepCursors.keep_accounts": (SWEEPS,),
 }
 """The functions and models that name the fields of documents, each with the documents."""
 
 PASS_ON = {
+    "messages/cancel.py": "deletes a cancel that is granted",
+    "messages/shown_store.py": "writes what messages/outbox_document.py and messages/message_document.py make",
     "messages/store.py": "writes what messages/outbox_document.py and messages/message_document.py make",
     "sending/complete.py": "the same",
     "sending/refuse.py": "the same",
     "reminders/withdraw.py": "the same",
     "operations/migrations/provider_number.py": "removes or sets providerNumber, a field of the account's model",
+    "operations/migrations/lane_shard.py": "removes or sets the place of a lane, which lane/store.py names",
+    "operations/erase.py": "deletes",
+    "operations/retain.py": "deletes",
+    "notifications/handler.py": "writes what notifications/progress.py makes",
     "cli/demo.py": "accounts of the demo, which lives for a minute",
 }
 """Modules that write documents and name no fields of their own."""

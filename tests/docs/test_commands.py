@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import typer
 
-from firestore_outbox.cli import app
+from firestore_outbox.cli import whole_app
 from tests.docs.commands import steps
 from tests.docs.snippets import DOCUMENTS, ROOT
 
-COMMAND = typer.main.get_command(app([]))
+COMMAND = typer.main.get_command(whole_app())
 _SHOWN = re.compile(r"^ {4,}(?:[A-Z_]+=\S+ )*outbox ([a-z].*)$", re.MULTILINE)
 USAGE: Any = typer.BadParameter.__base__
 """The error of a command line that makes no sense, of the click that typer has inside."""

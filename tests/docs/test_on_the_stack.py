@@ -138,7 +138,7 @@ def test_the_page_says_what_each_error_makes_the_worker_do() -> None:
 
 def _calls(app: SimulatorApp) -> Iterator[str]:
     for route in app.starlette.routes:
-        path = re.sub(r"\{account_id\}", "{accountId}", getattr(route, "path", ""))
+        path = getattr(route, "path", "").replace("{account_id}", "{accountId}").replace("{media_id}", "{mediaId}")
         if path.startswith("/_sim/"):
             yield from (f"{method} {path}" for method in getattr(route, "methods", ()) if method != "HEAD")
 

@@ -17,6 +17,9 @@ from tests.docs.snippets import LANGUAGES, NOT_RUN, ROOT, Snippet, languages, sn
 from tests.patience import PATIENCE_SECONDS
 
 ELSEWHERE = {
+    ("examples/adapter/README.md", "sh"): "tests/system/newcomer/test_examples.py",
+    ("examples/bot/README.md", "sh"): "tests/system/newcomer/test_examples.py",
+    ("examples/nextup/README.md", "sh"): "tests/system/newcomer/test_examples.py",
     ("client/README.md", "sh"): "tests/client/test_package.py",
     ("README.md", "sh"): "tests/system/newcomer/test_newcomer.py",
     ("docs/emulator.md", "js"): "tests/emulator/test_emulator_document.py",

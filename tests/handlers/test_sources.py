@@ -13,8 +13,9 @@ import pytest
 
 from firestore_outbox.handlers.context import Context
 from firestore_outbox.handlers.registration import Registration
-from firestore_outbox.handlers.sources import Hmac, InputRate, SharedSecret, id_of, is_signed, key_in, pointed, sources
+from firestore_outbox.handlers.sources import Hmac, SharedSecret, id_of, is_signed, key_in, pointed, sources
 from firestore_outbox.web.events_api import BadEventSource, EventsApi
+from firestore_outbox.web.input_rate import InputRate
 from tests.builders import NOW, at
 from tests.calm import Calm, simulate
 
@@ -136,7 +137,7 @@ async def test_a_call_proves_itself_before_its_body_is_read(
     assert (answer and answer.status) == status
 
 
-async def test_an_address_that_calls_too_often_is_told_when_to_come_back() -> None:
+async def test_an_address_that_calls_too_often_learns_when_to_come_back() -> None:
     one = api(perMinute=1)
     assert await one.admit("nextup", {"x-token": SECRET}, "1.2.3.4") is None
     answer = await one.admit("nextup", {"x-token": SECRET}, "1.2.3.4")

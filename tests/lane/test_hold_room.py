@@ -15,7 +15,7 @@ def held(*recipients: str, by: str | None = "request-1") -> dict[str, ThreadHold
     return {f"acme__{to}": ThreadHold(until=at(60), request_id=by) for to in recipients}
 
 
-def test_there_is_room_for_so_many_threads_and_no_more() -> None:
+def test_there_is_room_for_a_number_of_threads_and_no_more() -> None:
     room = HoldRoom({}, (), room_bytes=2 * ONE)
     assert [room.take(message(to=to)) for to in "123"] == [True, True, False]
 

@@ -138,7 +138,7 @@ def test_nothing_is_given_back_that_others_have_reserved_behind() -> None:
     assert given_back(theirs.until, mine) == theirs.until
 
 
-def test_a_block_is_extended_in_place_if_nobody_came_behind_it() -> None:
+def test_a_block_is_extended_in_place_if_no_block_came_behind_it() -> None:
     mine = reserve(cap(1.0), None, now=NOW, sends=2)
     more = reserve(cap(1.0), mine.until, now=NOW, sends=5, mine=mine)
     assert more == Block(tat=NOW, until=at(5))

@@ -9,7 +9,7 @@ from tests.patience import PATIENCE_SECONDS
 
 
 class Lane:
-    """It takes a place, may give it up for a while, and ends when it is told to."""
+    """It takes a place, may give it up for a while, and ends on request."""
 
     def __init__(self, name: str, slots: Slots, order: list[str]) -> None:
         self.rests, self.returns, self.ends = asyncio.Event(), asyncio.Event(), asyncio.Event()

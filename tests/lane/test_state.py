@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from firestore_outbox.lane.lease import Hold
 from firestore_outbox.lane.state import (
+    LATEST_COMMIT,
     NO_DEBOUNCE,
     Acquired,
     Busy,
@@ -82,7 +83,7 @@ def test_a_wake_of_a_running_lane_asks_for_a_rerun_and_only_the_first_costs_a_wr
     assert wake(marked.lane, at(2)) == Served()
 
 
-def test_a_wake_of_a_lane_whose_holder_is_gone_sends_somebody_now() -> None:
+def test_a_wake_of_a_lane_whose_holder_is_gone_makes_a_task_now() -> None:
     orphaned = wake(taken().lane, at(61))
     assert isinstance(orphaned, Orphaned)
     assert taken(orphaned.lane, "w2", 61).entry is Entry.TAKEOVER
@@ -150,6 +151,18 @@ def test_each_acquisition_has_a_fence_of_its_own() -> None:
     assert (second.hold.fence, second.entry) == (2, Entry.TAKEOVER)
 
 
+def test_only_a_takeover_says_until_when_late_claims_may_arrive() -> None:
+    first = taken()
+    second = taken(first.lane, "w2", 61)
+    assert first.lane.doubt_until is None
+    assert second.lane.doubt_until == at(61) + TTL + LATEST_COMMIT
+    assert second.lane.is_in_doubt(at(62))
+    released = release(second.lane, second.hold, at(65), Nothing())
+    assert isinstance(released, Idle)
+    assert released.lane.is_in_doubt(at(66))
+    assert not released.lane.is_in_doubt(at(61) + TTL + LATEST_COMMIT)
+
+
 def test_a_held_lane_is_busy_until_its_lease_ends() -> None:
     assert acquire(taken().lane, "w2", at(59.9), TTL) == Busy(at(60))
 
@@ -176,7 +189,7 @@ def test_a_holder_renews_from_the_moment_it_asks() -> None:
     assert (renewed.lane.lease_until, renewed.hold.until) == (at(80), at(80))
 
 
-def test_a_late_holder_that_nobody_replaced_may_renew() -> None:
+def test_a_late_holder_that_was_not_replaced_may_renew() -> None:
     acquired = taken()
     assert isinstance(renew(acquired.lane, acquired.hold, at(100)), Renewed)
 
@@ -188,7 +201,7 @@ def test_a_holder_that_was_replaced_has_lost_everything() -> None:
     assert release(second.lane, first.hold, at(62), Nothing()) == Lost()
 
 
-def test_the_same_worker_in_a_later_hold_is_somebody_else() -> None:
+def test_the_same_worker_in_a_later_hold_is_another_owner() -> None:
     first = taken()
     again = taken(first.lane, "w1", 61)
     assert release(again.lane, first.hold, at(62), Nothing()) == Lost()
@@ -216,7 +229,24 @@ def test_a_released_lane_with_work_ahead_sleeps_until_then() -> None:
     assert slept == Sleeping(Lane(fence=1, next_due_at=at(300)), at(300))
 
 
-def test_a_paused_lane_sleeps_until_the_pause_is_over() -> None:
+@pytest.mark.parametrize(
+    ("next_due", "released_at", "has_task"),
+    [(300, 5, True), (300, 239, True), (300, 240, False), (400, 5, False)],
+    ids=["as found", "just over a minute ahead", "so near that the task may have come", "another time"],
+)
+def test_a_release_that_leaves_the_next_time_as_found_needs_no_task(
+    next_due: float, released_at: float, has_task: bool
+) -> None:
+    woken = wake(Lane(next_due_at=at(300)), NOW)
+    assert isinstance(woken, Queued)
+    acquired = taken(woken.lane)
+
+    slept = release(acquired.lane, acquired.hold, at(released_at), Later(at(next_due)))
+
+    assert slept == Sleeping(Lane(fence=1, next_due_at=at(next_due)), at(next_due), has_task)
+
+
+def test_a_paused_lane_sleeps_until_the_pause_has_ended() -> None:
     acquired = taken()
     slept = release(acquired.lane.paused(until=at(900)), acquired.hold, at(5), Later(at(300)))
     assert isinstance(slept, Sleeping)
@@ -237,7 +267,7 @@ def test_a_rerun_goes_to_the_tail_whatever_the_holder_thinks_is_left(work: Work)
     )
 
 
-def test_a_long_lane_yields_to_a_waiting_one_and_to_nobody_else() -> None:
+def test_a_long_lane_yields_to_a_waiting_one_and_to_no_other() -> None:
     assert turn(started_at=NOW, now=at(30), quantum=s(30), lanes_waiting=1) is Turn.YIELD
     assert turn(started_at=NOW, now=at(30), quantum=s(30), lanes_waiting=0) is Turn.CONTINUE
     assert turn(started_at=NOW, now=at(29), quantum=s(30), lanes_waiting=5) is Turn.CONTINUE
@@ -404,7 +434,7 @@ def test_never_two_holders_and_no_wake_lost(script: list[tuple[str, int, int, Wo
             case "pause":
                 lane = lane.paused(until=now + s(20))
         assert sum(hold.may_start(now) for hold in holds) <= 1
-        if work_now > seen:  # somebody is sure to come: at once, or when the holder ends
+        if work_now > seen:  # a worker is sure to come: at once, or when the holder ends
             assert lane.state is LaneState.READY or (lane.state is LaneState.RUNNING and lane.rerun_requested)
         if work_later > seen:
             assert lane.state is not LaneState.IDLE or (lane.next_due_at and lane.next_due_at <= at(5000))

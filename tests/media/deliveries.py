@@ -120,7 +120,7 @@ class Place:
 
     def worker(self, name: str, *, skew: timedelta = timedelta()) -> Worker:
         process = Process(name)
-        self.world.truth.dead.append(process)  # to be buried when all is over, dead or not
+        self.world.truth.dead.append(process)  # to be buried when all has ended, dead or not
         delivery = process.context.run(
             media_delivery,
             self.world.settings,

@@ -79,6 +79,11 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if self._begins_badly():
             return
+        if url.path.endswith(f"/b/{BUCKET}/o"):
+            prefix = parse_qs(url.query).get("prefix", [""])[0]
+            found = {name: one for name, one in self.the_storage.objects.items() if name.startswith(prefix)}
+            self._json(200, {"items": [_resource(name, one) for name, one in found.items()]})
+            return
         name = self._object_name(url.path)
         stored = self.the_storage.objects.get(name)
         if stored is None:
@@ -132,9 +137,19 @@ class _Handler(BaseHTTPRequestHandler):
             self.the_storage.sessions[session] = {
                 "about": json.loads(body),
                 "type": self.headers["X-Upload-Content-Type"],
+                "size": self.headers.get("X-Upload-Content-Length"),
+                "origin": self.headers.get("Origin"),
                 "query": query,
             }
             self._answer(200, b"", {"Location": f"{self.the_storage.address}/resumable/{session}"})
+
+    def do_DELETE(self) -> None:
+        if self._begins_badly():
+            return
+        if self.the_storage.objects.pop(self._object_name(urlsplit(self.path).path), None) is None:
+            self._json(404, {"error": {"code": 404, "message": "No such object"}})
+        else:
+            self._answer(204, b"", {})
 
     def do_PUT(self) -> None:
         body = self._body()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from urllib.parse import parse_qs, urlsplit
 
+import httpx
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -126,6 +127,19 @@ async def test_a_copy_is_a_file_of_its_own_and_replaces_none(server: FakeStorage
     }
 
 
+async def test_files_of_one_account_are_deleted_and_those_of_others_stay(
+    server: FakeStorage, storage: BucketStorage
+) -> None:
+    for account_id in ("shop", "shop-2"):
+        for media_id in ("a", "b"):
+            await storage.add(FileRef(account_id, media_id), b"picture", mime_type="image/png", filename=None)
+    assert await storage.delete(FileRef("shop", "a"))
+    assert not await storage.delete(FileRef("shop", "a"))
+    assert await storage.delete_all("shop") == 1
+    assert await storage.delete_all("shop") == 0
+    assert sorted(server.objects) == ["media/shop-2/a", "media/shop-2/b"]
+
+
 async def test_a_storage_that_is_not_there_is_unavailable(monkeypatch: pytest.MonkeyPatch, server: FakeStorage) -> None:
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:1")
     monkeypatch.setattr(module, "TRIES_SECONDS", 0.2)
@@ -135,10 +149,27 @@ async def test_a_storage_that_is_not_there_is_unavailable(monkeypatch: pytest.Mo
     storage.close()
 
 
+async def test_an_upload_of_an_app_is_a_session_for_one_new_object_of_this_size_and_page(
+    server: FakeStorage, storage: BucketStorage
+) -> None:
+    url = await storage.open_upload(
+        M1, size_bytes=7, mime_type="image/png", filename="cat.png", origin="https://app.example"
+    )
+    assert url == f"{server.address}/resumable/0"
+    (session,) = server.sessions.values()
+    assert (session["size"], session["origin"], session["type"]) == ("7", "https://app.example", "image/png")
+    assert session["query"]["ifGenerationMatch"] == ["0"], "an existing file stays"
+    async with httpx.AsyncClient(trust_env=False) as client:
+        assert (await client.put(url, content=b"content")).status_code == 200
+    found = await storage.find(M1)
+    assert found is not None
+    assert (found.size_bytes, found.mime_type, found.filename) == (7, "image/png", "cat.png")
+
+
 # --- as messages see it
 
 
-async def test_the_buckets_own_type_and_name_go_with_the_file_unless_nobody_told_it_any(
+async def test_the_buckets_own_type_and_name_go_with_the_file_unless_it_has_none(
     server: FakeStorage, storage: BucketStorage
 ) -> None:
     files = files_on(storage)
@@ -171,7 +202,7 @@ async def test_a_file_that_is_too_large_is_not_downloaded(server: FakeStorage, s
 # --- addresses
 
 
-async def test_whoever_has_a_key_signs_addresses_that_end(server: FakeStorage) -> None:
+async def test_with_a_key_addresses_are_signed_and_end(server: FakeStorage) -> None:
     storage = BucketStorage(BUCKET, project="demo-outbox", credentials=_service_account())
     url = await storage.link(M1, lasts=timedelta(days=2))
     storage.close()
@@ -184,7 +215,7 @@ async def test_whoever_has_a_key_signs_addresses_that_end(server: FakeStorage) -
     assert server.calls == [], "no call was needed"
 
 
-async def test_where_nobody_can_sign_there_is_no_address(storage: BucketStorage) -> None:
+async def test_without_a_signer_there_is_no_address(storage: BucketStorage) -> None:
     assert await storage.link(M1, lasts=timedelta(days=2)) is None
 
 

@@ -1,4 +1,4 @@
-"""`outbox media add`: a file onto the storage, and its mediaId to whoever asked."""
+"""`outbox media add`: a file onto the storage, and its mediaId printed."""
 
 from __future__ import annotations
 
@@ -29,9 +29,11 @@ def test_add_puts_a_file_into_storage_and_prints_its_media_id(tmp_path: Path, pi
     storage = tmp_path / "storage"
     said = outbox("media", "add", "--account=shop", str(picture), env=env(OUTBOX_MEDIA_DIR=str(storage)))
     assert (said.code, said.out) == (0, f"{MEDIA_ID}\n")
-    assert [(file, file.read_bytes()) for file in storage.rglob("*") if file.is_file()] == [
-        (storage / "shop" / MEDIA_ID, b"meow")
-    ]
+    about = b'{"mimeType": "image/png", "filename": "cat.png"}'
+    assert {file: file.read_bytes() for file in storage.rglob("*") if file.is_file()} == {
+        storage / "shop" / MEDIA_ID: b"meow",
+        storage / "shop" / f"{MEDIA_ID}%about": about,
+    }
     assert (
         outbox("media", "add", "--account=shop", str(picture), env=env(OUTBOX_MEDIA_DIR=str(storage))).out == said.out
     )

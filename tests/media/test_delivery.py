@@ -1,4 +1,4 @@
-"""Several workers that need one file at the same time: one uploads, the others wait, and nobody waits for ever."""
+"""Several workers that need one file at the same time: one uploads, the others wait, and none waits for ever."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from grpc.aio import Metadata
 
 from firestore_outbox.local.simulation.network import Luck
 from firestore_outbox.local.simulation.processes import ProcessDied
+from firestore_outbox.media.directory_uploads import DirectoryUploads, Session
 from firestore_outbox.media.files import REMEMBER
-from firestore_outbox.media.storage import FileRef
+from firestore_outbox.media.storage import FileRef, media_id_of
 from firestore_outbox.messages.model import MediaPart
 from firestore_outbox.providers.media import MediaContent, MediaHandle, MediaLink
 from firestore_outbox.providers.outcome import ErrorCode, Postponed, Rejected, Retryable, Unknown
@@ -149,13 +150,13 @@ def test_an_uploader_that_slept_through_its_lease_does_not_undo_what_another_one
 # --- handles that end
 
 
-def test_a_handle_that_somebody_else_replaced_already_is_not_uploaded_again(tmp_path: Path) -> None:
+def test_a_handle_that_another_worker_replaced_already_is_not_uploaded_again(tmp_path: Path) -> None:
     async def body(place: Place) -> None:
         endpoint, (one, other) = place.endpoint(), place.workers(["w1", "w2"])
         assert [await one.ready(endpoint), await other.ready(endpoint)] == [FIRST, FIRST]
         await one.forget("handle-1")
         assert await one.ready(endpoint) == SECOND
-        assert await other.ready(endpoint) == FIRST, "nobody told it"
+        assert await other.ready(endpoint) == FIRST, "it has not heard of it"
         await other.forget("handle-1")
         assert await other.ready(endpoint) == SECOND
         await other.forget("handle-1")  # of a message that was on its way for long
@@ -274,13 +275,54 @@ def test_a_provider_that_takes_bytes_gets_them_and_the_file_is_read_once(tmp_pat
     with_workers(body, tmp_path)
 
 
+@pytest.mark.parametrize("mode", [MediaMode.INLINE, MediaMode.UPLOAD])
+def test_a_file_that_is_not_what_its_app_announced_reaches_no_provider(tmp_path: Path, mode: MediaMode) -> None:
+    part = PART.model_copy(update={"mediaId": media_id_of(b"what the app announced")})
+
+    async def body(place: Place) -> None:
+        uploads = DirectoryUploads(tmp_path)
+        ref = FileRef("shop", part.mediaId)
+        about = {"mimeType": "image/png", "filename": None, "sha256": part.mediaId}
+        session = Session(target=place.storage.where(ref), size_bytes=len(PICTURE), about=about, origin=None)
+        uploads.append(uploads.open(session), session, 0, PICTURE)
+        (worker,) = place.workers(["w1"])
+        endpoint = place.endpoint()
+        answer = await worker.ready(endpoint, part=part, mode=mode)
+        if isinstance(answer, Postponed):  # it was noticed in the middle of the upload
+            await asyncio.sleep(60)
+            answer = await worker.ready(endpoint, part=part, mode=mode)
+        assert isinstance(answer, Rejected)
+        assert (answer.code, "upload it again" in answer.detail) == (ErrorCode.INVALID_MESSAGE, True)
+        assert endpoint.files == []
+
+    with_workers(body, tmp_path)
+
+
 def test_a_provider_that_fetches_gets_an_address_below_the_one_that_was_set(tmp_path: Path) -> None:
     async def body(place: Place) -> None:
         (worker,) = place.workers(["w1"])
         link = await worker.ready(Endpoint(), mode=MediaMode.LINK)
-        assert link == MediaLink(url=f"https://files.example/m/shop/{PART.mediaId}")
+        assert link == MediaLink(url=f"https://files.example/m/shop/{PART.mediaId}", mime_type="image/png")
 
     with_workers(body, tmp_path, media_url="https://files.example/m/")
+
+
+def test_a_provider_that_takes_either_gets_an_address_where_there_is_one(tmp_path: Path) -> None:
+    async def body(place: Place) -> None:
+        (worker,) = place.workers(["w1"])
+        assert isinstance(await worker.ready(Endpoint(), mode=MediaMode.LINK_OR_INLINE), MediaLink)
+        assert place.storage.reads == 0
+
+    with_workers(body, tmp_path, media_url="https://files.example/m/")
+
+
+def test_a_provider_that_takes_either_gets_the_bytes_where_storage_has_no_addresses(tmp_path: Path) -> None:
+    async def body(place: Place) -> None:
+        (worker,) = place.workers(["w1"])
+        for _ in range(2):
+            assert isinstance(await worker.ready(Endpoint(), mode=MediaMode.LINK_OR_INLINE), MediaContent)
+
+    with_workers(body, tmp_path)
 
 
 def test_without_an_address_a_provider_that_fetches_cannot_be_served_and_the_words_say_what_to_set(

@@ -42,7 +42,7 @@ def test_200_messages_over_three_workers_are_one_upload() -> None:
     simulate(body, workers=3, settings=Settings(longest_hold_seconds=2))
 
 
-def test_messages_with_a_file_cost_no_more_reads_and_writes_than_others_but_for_the_upload_itself() -> None:
+def test_messages_with_a_file_cost_no_more_reads_and_writes_than_others_except_for_the_upload_itself() -> None:
     async def body(shop: Shop) -> tuple[int, int]:
         shop.world.provider.faults = Faults(latencyMs=100, receiptLossRate=1.0)
         await shop.open(status="paused")
@@ -131,8 +131,8 @@ def test_a_provider_that_refuses_every_handle_is_sent_the_file_twice_in_ten_minu
         assert shop.error("shop-00099")["code"] == "media_missing"
         shop.world.provider.faults = NO_FAULTS
         await asyncio.sleep(REFUSAL_LASTS.total_seconds())
-        await shop.send("mended-001", parts=[part()])
-        await shop.until(lambda: shop.status("mended-001") == "sent")
+        await shop.send("corrected-001", parts=[part()])
+        await shop.until(lambda: shop.status("corrected-001") == "sent")
         assert len(shop.uploads) == 3
 
     simulate(body)

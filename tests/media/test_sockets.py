@@ -19,10 +19,11 @@ from firestore_outbox.media.delivery import FileDelivery
 from firestore_outbox.media.directory import DirectoryStorage
 from firestore_outbox.media.storage import FileRef
 from firestore_outbox.media.store import StoredUpload, UploadRef, UploadStore
+from firestore_outbox.providers.built_in import ProviderSettings, providers
 from firestore_outbox.providers.media import MediaHandle, Uploaded
 from firestore_outbox.providers.outcome import ErrorCode, Rejected, Sent
 from firestore_outbox.providers.protocol import MediaMode
-from firestore_outbox.providers.registry import Providers, ProviderSettings, providers
+from firestore_outbox.providers.registry import Providers
 from firestore_outbox.settings import Settings
 from firestore_outbox.wiring import media_delivery
 from tests.conformance.backends import Backend
@@ -140,7 +141,7 @@ async def test_a_media_part_without_an_upload_is_refused_by_the_simulator(simula
         base_url=simulator.url, trust_env=False, timeout=PATIENCE_SECONDS, headers=headers
     ) as http:
         missing = await http.post("/v1/acme/messages", json=body)
-        unknown = await http.post("/v1/acme/messages", json={**body, "mediaHandle": "nobody's"})
+        unknown = await http.post("/v1/acme/messages", json={**body, "mediaHandle": "unknown"})
         uploaded = await http.post("/v1/acme/media", content=b"file", headers={"Content-Type": "text/plain"})
         handle = uploaded.json()["handle"]
         others = await http.post("/v1/other/messages", json={**body, "mediaHandle": handle})

@@ -63,11 +63,11 @@ def seen(upload: Upload | None, seconds: float = 0, *, refused: str | None = Non
 # --- one uploader
 
 
-def test_a_file_that_nobody_uploaded_is_free() -> None:
+def test_a_file_that_was_not_uploaded_is_free() -> None:
     assert seen(None) == Free()
 
 
-def test_while_somebody_uploads_everybody_else_waits_and_after_the_lease_anybody_may() -> None:
+def test_while_one_worker_uploads_the_others_wait_and_after_the_lease_any_may() -> None:
     held = claim(size=5_000_000)
     until = NOW + s(25) + SKEW
     assert held.lease_until == until
@@ -152,7 +152,7 @@ def test_what_was_refused_for_good_is_not_uploaded_again_before_ten_minutes() ->
 
 
 @pytest.mark.parametrize("failure", PASSING, ids=lambda failure: type(failure).__name__)
-def test_after_a_trouble_that_passes_nobody_uploads_for_a_moment(failure: Failure) -> None:
+def test_after_a_trouble_that_passes_no_worker_uploads_for_a_moment(failure: Failure) -> None:
     upload = claim().failed(failure, now=at(2))
     assert upload.lease_until is None
     assert seen(upload, 3) == Busy(at(2) + PAUSE)
@@ -168,7 +168,7 @@ def test_a_provider_that_names_a_time_is_obeyed_but_not_for_hours() -> None:
     assert wait(86_400) == Busy(NOW + REFUSAL_LASTS)
 
 
-def test_refused_credentials_make_nobody_wait_since_a_person_mends_them() -> None:
+def test_refused_credentials_make_no_worker_wait_since_a_person_corrects_them() -> None:
     assert seen(claim().failed(AuthFailed(detail="revoked"), now=NOW)) == Free()
 
 
@@ -181,7 +181,7 @@ def test_a_success_leaves_nothing_of_the_failures_before_it(failure: Failure) ->
 # --- and what is left over
 
 
-def test_a_document_is_deleted_when_its_handle_has_expired_or_nobody_came_back_for_a_week() -> None:
+def test_a_document_is_deleted_when_its_handle_has_expired_or_was_not_used_for_a_week() -> None:
     assert ready().expire_at == NOW + DAYS_30
     assert claim(size=0).expire_at == NOW + s(20) + SKEW + KEEP_UNUSED
     assert claim().failed(Unknown(detail=""), now=NOW).expire_at == NOW + PAUSE + KEEP_UNUSED

@@ -11,14 +11,16 @@ from typing import Any
 import pytest
 
 from firestore_outbox.backend.message import InvalidMessage, checked
-from firestore_outbox.messages import validation
+from firestore_outbox.messages import faults, validation
 from firestore_outbox.reminders.check import Faulty, NewReminder, judge
 from tests.builders import NOW, raw
 from tests.messages.shared_faults import SHARED, TEXT
 
 
 def of_a_reminder(case: str) -> bool:
-    return "requestId" not in SHARED[case][0]
+    """A run has no requestId of its own, and nothing sealed."""
+    changes, _ = SHARED[case]
+    return "requestId" not in changes and "sealed" not in str(changes.get("parts"))
 
 
 @pytest.mark.parametrize("case", SHARED)
@@ -54,3 +56,14 @@ def test_the_check_of_a_reminder_says_the_same(case: str) -> None:
     judged = judge(new, NOW)
     assert isinstance(judged, Faulty)
     assert judged.sentences == (f"{'targets[0].' if 'to' in changes else ''}{sentence}.",)
+
+
+def test_a_reminder_takes_nothing_sealed() -> None:
+    fields = {"accountId": "shop", "timezone": "UTC", "schedule": {"type": "once", "at": NOW}}
+    sealed = {"type": "sealed", "keyVersion": 1, "ciphertext": "AQ"}
+    new = NewReminder(
+        reminder_id="rem", fields={**fields, "parts": [sealed]}, targets=[{"id": "a", "to": "1"}], created_by="user"
+    )
+    judged = judge(new, NOW)
+    assert isinstance(judged, Faulty)
+    assert judged.sentences == (f"parts[0] {faults.SEALED_IN_A_RUN}.",)

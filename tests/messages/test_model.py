@@ -6,16 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from firestore_outbox.messages.model import (
+from firestore_outbox.messages.model import KEEP_ENDED, OutboxMessage
+from firestore_outbox.messages.states import (
     ENDED,
-    KEEP_ENDED,
     SHOWN_AS,
     SHOWN_ENDS,
     TRANSITIONS,
     Event,
     IllegalTransition,
     MessageStatus,
-    OutboxMessage,
     OutboxStatus,
     advances,
 )
@@ -112,7 +111,7 @@ def test_what_had_failed_begins_a_new_series_and_forgets_the_old_one() -> None:
     assert sending(series=1).failed(ERROR).redriven(at=at(10)).series == 2
 
 
-def test_what_nobody_knows_the_end_of_stays_in_its_series() -> None:
+def test_a_message_with_an_unknown_outcome_stays_in_its_series() -> None:
     unknown = replace(ERROR, code=ErrorCode.OUTCOME_UNKNOWN)
     uncertain = sending().in_doubt(resolve_at=None, error=unknown, failures=1).foretold("wamid.1")
     for in_doubt in (uncertain, uncertain.failed(unknown)):

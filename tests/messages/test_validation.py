@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firestore_outbox.messages import faults
-from firestore_outbox.messages.model import MediaPart, OutboxMessage, OutboxStatus, TemplatePart, TextPart
+from firestore_outbox.messages.model import MediaPart, OutboxMessage, TemplatePart, TextPart
+from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.messages.validation import InvalidMessage, parse_message
 from firestore_outbox.providers.outcome import ErrorCode
 from tests.builders import NOW, raw
@@ -71,7 +72,16 @@ def test_what_the_worker_wrote_is_read_back() -> None:
 
 
 def test_fields_of_others_are_left_alone() -> None:
-    assert isinstance(parsed(traceparent="00-abc", priority=5), OutboxMessage)
+    assert isinstance(parsed(traceparent="00-abc"), OutboxMessage)
+
+
+@pytest.mark.parametrize(
+    ("stored", "means"), [("urgent", "urgent"), ("bulk", "bulk"), ("later", "normal"), (5, "normal")]
+)
+def test_a_priority_that_is_not_known_counts_as_none(stored: Any, means: str) -> None:
+    message = parsed(priority=stored)
+    assert isinstance(message, OutboxMessage)
+    assert message.priority.value == means
 
 
 @pytest.mark.parametrize(
@@ -111,7 +121,7 @@ def test_fields_of_others_are_left_alone() -> None:
         ),
         (
             {"parts": [7] * 100_000},
-            "parts[0].type must be text, media or template.",
+            "parts[0].type must be text, media, template or sealed.",
         ),
         (
             {"parts": [{"type": "text", "text": "x" * 5000}]},
@@ -121,9 +131,9 @@ def test_fields_of_others_are_left_alone() -> None:
         ({"parts": [{"type": "text"}]}, "parts[0].text is missing."),
         (
             {"parts": [{"type": "text", "text": "x"}, {"type": "carrier-pigeon"}]},
-            "parts[1].type must be text, media or template.",
+            "parts[1].type must be text, media, template or sealed.",
         ),
-        ({"parts": [{"text": "x"}]}, "parts[0].type must be text, media or template."),
+        ({"parts": [{"text": "x"}]}, "parts[0].type must be text, media, template or sealed."),
         (
             {"parts": [{"type": "media", "mediaId": "m", "mimeType": "picture"}]},
             "parts[0].mimeType must be a media type such as image/png.",
@@ -138,7 +148,7 @@ def test_fields_of_others_are_left_alone() -> None:
         ({"cancelRequested": "yes"}, "cancelRequested is 'yes': input should be a valid boolean."),
     ],
 )
-def test_each_fault_is_told_in_words(fields: Mapping[str, Any], sentence: str) -> None:
+def test_each_fault_is_reported_in_words(fields: Mapping[str, Any], sentence: str) -> None:
     assert fault(**fields) == sentence
 
 

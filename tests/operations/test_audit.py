@@ -42,9 +42,9 @@ def of_message(**fields: Any) -> WriteOp:
 
 
 BROKEN: dict[str, tuple[str, str]] = {
-    "a lane that nobody took over": ("lease", "nobody took over"),
-    "a lane that nobody came for": ("lost", "nobody came"),
-    "a claim that nobody settled": ("lease", "nobody settled it"),
+    "a lane that no worker took over": ("lease", "no worker took over"),
+    "a lane that no worker came for": ("lost", "no worker came"),
+    "a claim that no worker settled": ("lease", "no worker settled it"),
     "a message that people see otherwise": ("agreement", "sent, but people see 'queued'"),
     "a message without its document": ("agreement", "no message document"),
     "a message that no lane knows of": ("lost", "no lane knows of it"),
@@ -60,11 +60,11 @@ def writes(calm: Calm, case: str) -> list[WriteOp]:
     message = paths.message("shop__+491", "request-1")
     claim = {"claimedBy": "gone#1", "leaseUntil": past}
     match case:
-        case "a lane that nobody took over":
+        case "a lane that no worker took over":
             return [update(lane, {"state": "running", "owner": "gone", "leaseUntil": past}, version=None)]
-        case "a lane that nobody came for":
+        case "a lane that no worker came for":
             return [update(lane, {"state": "ready", "readyAt": past, "dueAt": past}, version=None)]
-        case "a claim that nobody settled":
+        case "a claim that no worker settled":
             queued = update(message, {"status": "queued"}, version=None)
             return [of_message(status="sending", **claim), queued]
         case "a message that people see otherwise":
@@ -83,14 +83,14 @@ def writes(calm: Calm, case: str) -> list[WriteOp]:
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_what_is_broken_is_told(case: str) -> None:
+def test_what_is_broken_is_reported(case: str) -> None:
     async def body(calm: Calm) -> list[Finding]:
         await calm.account()
         await calm.send("request-1")
         await calm.until(lambda: calm.status("request-1") == "sent")
         await asyncio.sleep(60)
         for machine in (calm.world.functions[0], *calm.world.workers):
-            machine.process.die()  # nobody is there to mend it
+            machine.process.die()  # no worker is left to repair it
         await calm.write(*writes(calm, case))
         await asyncio.sleep(600)
         return await findings(calm)
@@ -118,7 +118,7 @@ def test_everything_is_looked_at_however_much_there_is() -> None:
 
 
 async def sent(calm: Calm, *times: timedelta, to: str = "+491", **account: Any) -> None:
-    """Messages written a minute apart, of which the documents say that they were sent at these times after the last."""
+    """Messages written a minute apart, whose documents say that they were sent at these times after the last."""
     await calm.account(**account)
     await asyncio.sleep(120)
     for number in range(len(times)):
@@ -137,7 +137,7 @@ def seconds(*values: float) -> list[timedelta]:
     return [timedelta(seconds=value) for value in values]
 
 
-def test_a_message_that_was_sent_before_one_that_was_due_before_it_is_told() -> None:
+def test_a_message_that_was_sent_before_one_that_was_due_before_it_is_reported() -> None:
     async def body(calm: Calm) -> list[Finding]:
         await sent(calm, *seconds(0, 60, 50, 70))
         return await findings(calm)
@@ -161,25 +161,25 @@ PACED = {"perMinute": 1}
 
 
 @pytest.mark.parametrize(
-    ("times", "is_told"),
+    ("times", "is_reported"),
     [
         (seconds(0, 60, 120, 180), False),
         (seconds(0, 40, 120, 160), False),  # by clocks that differ, and calls that took long
         (seconds(0, 30, 60, 90), True),
     ],
 )
-def test_a_pace_that_was_exceeded_is_told(times: list[timedelta], is_told: bool) -> None:
+def test_a_pace_that_was_exceeded_is_reported(times: list[timedelta], is_reported: bool) -> None:
     async def body(calm: Calm) -> list[Finding]:
         await sent(calm, *times, pace=PACED)
         return await findings(calm)
 
     told = simulate(body, sweeps=False, receipts=False)
 
-    assert [(finding.invariant, finding.path) for finding in told] == [("pace", "accounts/shop")] * is_told
+    assert [(finding.invariant, finding.path) for finding in told] == [("pace", "accounts/shop")] * is_reported
     assert all("4 sent in 90.000 s" in finding.sentence for finding in told)
 
 
-def test_a_recipients_pace_that_was_exceeded_is_told() -> None:
+def test_a_recipients_pace_that_was_exceeded_is_reported() -> None:
     async def body(calm: Calm) -> list[Finding]:
         await sent(calm, *seconds(0, 20), pace={"perMinute": 0, "perRecipientSeconds": 50})
         return await findings(calm)

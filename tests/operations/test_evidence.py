@@ -17,7 +17,7 @@ def test_a_pace_that_was_kept_is_not_too_fast() -> None:
     assert too_fast([at(0), at(0), at(2), at(4), at(30)], cap, NO_SLACK) is None
 
 
-def test_the_worst_window_is_told() -> None:
+def test_the_worst_window_is_reported() -> None:
     found = too_fast([at(0), at(15), at(30), at(31), at(32), at(42)], Cap(interval=s(10)), NO_SLACK)
     assert found is not None
     assert (found.sends, found.since, found.took, found.least) == (3, at(30), s(2), s(20))
@@ -65,7 +65,7 @@ def test_messages_in_order_are_not_told() -> None:
     assert pairs(send("b", due=2, sent=20), send("a", due=1, sent=10)) == []
 
 
-def test_one_that_went_first_although_it_was_due_later_is_told() -> None:
+def test_one_that_went_first_although_it_was_due_later_is_reported() -> None:
     assert pairs(send("a", due=1, sent=20), send("b", due=2, sent=10), send("c", due=3, sent=30)) == [("a", "b")]
 
 

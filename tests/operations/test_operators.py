@@ -13,7 +13,7 @@ from firestore_outbox.firestore import paths
 from firestore_outbox.local.simulators.core import Account
 from firestore_outbox.local.simulators.faults import NO_FAULTS, Faults
 from firestore_outbox.messages.correlation import Correlation
-from firestore_outbox.messages.store import MessageStore
+from firestore_outbox.messages.shown_store import ShownStore
 from firestore_outbox.operations.redrive import NotRedriven, Redriven
 from firestore_outbox.operations.settle import NotSettled, Settled, SettledAs
 from firestore_outbox.providers.protocol import PartReceipt
@@ -33,7 +33,7 @@ def system(calm: Calm) -> System:
 
 
 async def in_doubt(calm: Calm, **account: Any) -> None:
-    """request-1 was sent, and nobody heard of it; behind-it waits in the same thread."""
+    """request-1 was sent, and its answer was lost; behind-it waits in the same thread."""
     await calm.account(onUncertain="hold", **account)
     calm.world.provider.faults = UNANSWERED
     await calm.send("request-1")
@@ -174,7 +174,7 @@ def test_what_bounced_and_is_put_back_goes_out_again_also_through_a_provider_tha
     simulate(body)
 
 
-def test_what_nobody_knows_the_end_of_is_put_back_under_the_same_key_and_arrives_once() -> None:
+def test_an_unknown_outcome_is_put_back_under_the_same_key_and_arrives_once() -> None:
     async def body(calm: Calm) -> None:
         await calm.account(provider="simulated-idempotent")
         calm.world.provider.faults = Faults(lostResponseRate=1.0, receiptLossRate=1.0)
@@ -227,7 +227,7 @@ def test_receipts_of_a_send_that_bounced_say_nothing_of_the_next_one() -> None:
         second = Correlation(request_id="request-1", part=0, parts=1, series=1)
         read = replace(of_the_first, receipt=replace(told, progress=Progress.READ))
         applied: dict[int, Applied] = {}
-        batch = ReceiptBatch(system(calm).receipts, MessageStore(system(calm).gateway))
+        batch = ReceiptBatch(system(calm).receipts, ShownStore(system(calm).gateway))
         await batch.apply("shop", [read, replace(of_the_first, correlation=second)], applied.__setitem__)
         assert applied == {0: Applied.IGNORED, 1: Applied.ADVANCED}
         assert calm.document(SHOWN)["status"] == "delivered"
@@ -297,9 +297,9 @@ def test_a_parked_account_that_is_resumed_sends_at_once_and_no_longer_says_why_i
 
 def test_an_account_that_does_not_exist_is_neither_paused_nor_made() -> None:
     async def body(calm: Calm) -> None:
-        assert not await system(calm).pause("nobody")
-        assert not await system(calm).resume("nobody")
-        assert "accounts/nobody" not in calm.world.truth.latest()
+        assert not await system(calm).pause("unknown")
+        assert not await system(calm).resume("unknown")
+        assert "accounts/unknown" not in calm.world.truth.latest()
 
     simulate(body)
 

@@ -13,7 +13,9 @@ from firestore_outbox.lane.hold_room import HoldRoom
 from firestore_outbox.lane.pacing import Allowance
 from firestore_outbox.lane.state import Lane, ThreadHold
 from firestore_outbox.lane.transitions import LaneState
-from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
+from firestore_outbox.messages.model import OutboxMessage
+from firestore_outbox.messages.priority import Priority
+from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.operations.why import Cause, Why, why
 from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
 from firestore_outbox.sending.plan import plan
@@ -142,6 +144,22 @@ CROWD = {f"acme__+4915100{n:06}": ThreadHold(until=at(70 + n), request_id=f"requ
             "w1 is working on the account; its turn comes in order and at the account's pace.",
         ),
         (
+            asked(
+                message(priority=Priority.URGENT), lane=Lane(state=LaneState.RUNNING, owner="w1", lease_until=at(60))
+            ),
+            Cause.QUEUE,
+            NOW,
+            "w1 is working on the account; its turn comes before the account's other messages and at its pace: it is "
+            "urgent.",
+        ),
+        (
+            asked(message(priority=Priority.BULK), lane=Lane(state=LaneState.RUNNING, owner="w1", lease_until=at(60))),
+            Cause.QUEUE,
+            NOW,
+            "w1 is working on the account; its turn comes after people's messages and at the account's pace: it is "
+            "bulk.",
+        ),
+        (
             asked(message(cancel_requested=True)),
             Cause.CANCELLING,
             None,
@@ -187,7 +205,7 @@ CROWD = {f"acme__+4915100{n:06}": ThreadHold(until=at(70 + n), request_id=f"requ
         ),
     ],
 )
-def test_each_wait_is_told_with_its_end(answer: Why, cause: Cause, earliest: Any, sentence: str) -> None:
+def test_each_wait_is_reported_with_its_end(answer: Why, cause: Cause, earliest: Any, sentence: str) -> None:
     assert (answer.reasons[0].cause, answer.earliest, answer.sentence) == (cause, earliest, sentence)
 
 

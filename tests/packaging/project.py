@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.packaging.wheels import install
 from tests.patience import PATIENCE_SECONDS
 
-PORTS = ("firestore", "tasks", "functions", "worker", "provider", "page")
+PORTS = ("firestore", "tasks", "functions", "worker", "provider", "page", "console", "identity")
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,12 @@ from firestore_outbox import (
     WebhookEvent,
 )
 from firestore_outbox.clock import system_clock
+from firestore_outbox.providers.built_in import ProviderSettings, providers
 from firestore_outbox.providers.credentials import FixedCredentials
 from firestore_outbox.providers.entry_points import GROUP, BadAdapter, adapters
 from firestore_outbox.providers.http import Http
 from firestore_outbox.providers.parts import PartJitter, PartSender
-from firestore_outbox.providers.registry import ProviderSettings, Unconfigured, providers
+from firestore_outbox.providers.unconfigured import Unconfigured
 
 
 class Pigeon(Provider):

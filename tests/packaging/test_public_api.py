@@ -29,6 +29,11 @@ PROMISED = [
     "OnePart",
     "Outcome",
     "OutboxMessage",
+    "Contact",
+    "Contacts",
+    "ContactsPage",
+    "Pairing",
+    "PairingCode",
     "PartReceipt",
     "Postponed",
     "Permanent",
@@ -61,6 +66,7 @@ PROMISED = [
     "poke",
     "Limit",
     "schedule_message",
+    "seal_parts",
     "send_message",
     "thread_id_of",
     "watch_message",
@@ -106,5 +112,6 @@ def test_a_backend_that_sends_does_not_load_the_worker() -> None:
         "firestore_outbox.messages.ids",
         "firestore_outbox.messages.limits",
         "firestore_outbox.messages.new_documents",
+        "firestore_outbox.messages.priority",
     }
     assert not {"starlette", "httpx", "pydantic", "typer"} & loaded

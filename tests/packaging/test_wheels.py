@@ -50,6 +50,15 @@ def project(wheels: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory
     return made
 
 
+def test_the_wheel_has_every_page_and_file_of_the_console(project: Project) -> None:
+    here = ROOT / "worker" / "firestore_outbox" / "web" / "console"
+    files = [*here.glob("templates/*"), *here.glob("static/*")]
+    assert files
+    with zipfile.ZipFile(project.wheels["firestore_outbox"]) as archive:
+        packed = set(archive.namelist())
+    assert {file.relative_to(ROOT / "worker").as_posix() for file in files} <= packed
+
+
 def test_each_wheel_installs_one_package_of_a_unique_name(project: Project) -> None:
     for name, wheel in project.wheels.items():
         with zipfile.ZipFile(wheel) as archive:

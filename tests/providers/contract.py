@@ -15,10 +15,10 @@ from firestore_outbox.local.simulators.app import FORMS
 from firestore_outbox.local.simulators.faults import parse_faults
 from firestore_outbox.local.simulators.own import OWN
 from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET, ProviderSimulator
+from firestore_outbox.providers.built_in import ProviderSettings, built_in
 from firestore_outbox.providers.credentials import WEBHOOK_SECRET
 from firestore_outbox.providers.entry_points import ProviderTools
 from firestore_outbox.providers.protocol import Provider
-from firestore_outbox.providers.registry import ProviderSettings, built_in
 from tests.providers.support import WEBHOOK, Inbox
 
 ADAPTERS = ("interakt", "signed_webhook", "simulated", "waha", "whatsapp_cloud")

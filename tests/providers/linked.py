@@ -13,11 +13,12 @@ import httpx
 
 from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET, ProviderSimulator
 from firestore_outbox.messages.model import MediaPart, OutboxMessage
+from firestore_outbox.providers.built_in import ProviderSettings, providers
 from firestore_outbox.providers.credentials import WEBHOOK_SECRET, Credentials, FixedCredentials
 from firestore_outbox.providers.media import MediaHandle, MediaLink, NotUploaded, ReadyMedia, Upload
 from firestore_outbox.providers.outcome import Outcome
 from firestore_outbox.providers.protocol import Checked, MediaMode, WebhookEvent
-from firestore_outbox.providers.registry import Providers, ProviderSettings, Received, providers
+from firestore_outbox.providers.registry import Providers, Received
 from tests.providers.support import LIMIT, NO_JITTER, WEBHOOK, Inbox
 
 

@@ -1,5 +1,5 @@
 """A small Secret Manager on a socket of this machine: it speaks Google's protocol to the real client library, and does
-as it is told: answers late, refuses, or is not there."""
+as ordered: answers late, refuses, or is not there."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SecretManager:
     async def access(self, request: sm.AccessSecretVersionRequest, context: Any) -> sm.AccessSecretVersionResponse:
         secret, _, version = request.name.removeprefix(f"{PROJECT}/secrets/").partition("/versions/")
         await self._begin(f"access {secret}", context)
-        assert version == "latest", "nobody here asks for another"
+        assert version == "latest", "no test asks for another"
         if secret not in self.secrets:
             await context.abort(grpc.StatusCode.NOT_FOUND, f"Secret [{request.name}] not found or has no versions.")
         if secret in self.disabled:

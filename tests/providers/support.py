@@ -17,6 +17,7 @@ from firestore_emulator.outgoing import Answered, HttpCall
 from firestore_outbox.local.simulators.faults import parse_faults
 from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET, ProviderSimulator
 from firestore_outbox.messages.model import OutboxMessage, Part, TextPart
+from firestore_outbox.providers.built_in import ProviderSettings, providers
 from firestore_outbox.providers.credentials import (
     WEBHOOK_SECRET,
     CredentialResolver,
@@ -27,7 +28,7 @@ from firestore_outbox.providers.credentials import (
 from firestore_outbox.providers.outcome import Outcome
 from firestore_outbox.providers.parts import PartJitter
 from firestore_outbox.providers.protocol import WebhookEvent
-from firestore_outbox.providers.registry import Providers, ProviderSettings, Received, providers
+from firestore_outbox.providers.registry import Providers, Received
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 LIMIT = timedelta(seconds=20)

@@ -12,11 +12,11 @@ import pytest
 from firestore_outbox.adapter_testing import AdapterUnderTest, SendingContract, WebhookContract
 from firestore_outbox.adapter_testing.harness import WORDS, Harness, hidden_in, simulate
 from firestore_outbox.clock import system_clock
+from firestore_outbox.providers.built_in import built_in
 from firestore_outbox.providers.entry_points import ProviderTools
 from firestore_outbox.providers.http import Http
 from firestore_outbox.providers.outcome import Rejected
 from firestore_outbox.providers.parts import PartJitter, PartSender
-from firestore_outbox.providers.registry import built_in
 from tests.providers.contract import ADAPTERS, SETTINGS, Simulated, adapter_named
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from firestore_outbox.providers.built_in import ProviderSettings, providers
 from firestore_outbox.providers.credentials import (
     Credentials,
     CredentialsUnavailable,
@@ -17,7 +18,6 @@ from firestore_outbox.providers.credentials import (
     credentials_from,
 )
 from firestore_outbox.providers.outcome import NotConnected
-from firestore_outbox.providers.registry import ProviderSettings, providers
 from tests.providers.support import LIMIT, OutOfReach, message
 
 ENTRIES = {"acme": {"token": "hunter2"}, "*": {"token": "for-all"}}

@@ -32,7 +32,7 @@ def test_a_json_text_is_too_deep_when_its_tree_is(tree: Any, deepest: int) -> No
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_told_of(text: bytes) -> None:
+def test_any_bytes_are_reported(text: bytes) -> None:
     assert is_too_deep(text) in (True, False)
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from firestore_outbox.local.simulators.simulator import ProviderSimulator
 from firestore_outbox.messages.model import OutboxMessage
+from firestore_outbox.providers.built_in import ProviderSettings, providers
 from firestore_outbox.providers.credentials import FixedCredentials
 from firestore_outbox.providers.outcome import (
     AuthFailed,
@@ -28,7 +29,7 @@ from firestore_outbox.providers.outcome import (
     Throttled,
     Unknown,
 )
-from firestore_outbox.providers.registry import Providers, ProviderSettings, providers
+from firestore_outbox.providers.registry import Providers
 from firestore_outbox.providers.simulated.adapter import CAPABILITIES
 from tests.patience import PATIENCE_SECONDS
 from tests.providers.support import LIMIT, World, in_virtual_time, message, providers_at, text
@@ -173,11 +174,11 @@ async def test_revoked_credentials_are_an_auth_failure_of_that_account_alone(lin
 
 
 async def test_an_invalid_recipient_is_rejected_and_others_are_not(link: Link) -> None:
-    await link.order(invalidRecipients=["nobody"])
-    outcome = await link.send(message(to="nobody"))
+    await link.order(invalidRecipients=["wrong"])
+    outcome = await link.send(message(to="wrong"))
     assert isinstance(outcome, Rejected)
     assert outcome.code is ErrorCode.RECIPIENT_INVALID
-    assert isinstance(await link.send(message(to="somebody")), Sent)
+    assert isinstance(await link.send(message(to="right")), Sent)
 
 
 async def test_a_key_sent_twice_is_delivered_once_by_the_idempotent_provider_only(link: Link) -> None:
@@ -213,7 +214,7 @@ async def test_an_account_id_with_odd_characters_arrives_as_it_is(link: Link) ->
 
 
 async def test_a_refused_connection_is_retryable_because_nothing_was_sent() -> None:
-    with socket.socket() as bound:  # bound and not listening: nobody else can take the port
+    with socket.socket() as bound:  # bound and not listening: no other process can take the port
         bound.bind(("127.0.0.1", 0))
         adapters = providers_at(f"http://127.0.0.1:{bound.getsockname()[1]}")
         outcome = await adapters.send("simulated", message(), limit=LIMIT)

@@ -45,7 +45,7 @@ def profile(part_types: frozenset[PartType] = EVERYTHING) -> Profile:
 
 
 class Adapter:
-    """Accepts each part, but for those it has another answer for."""
+    """Accepts each part, except those it has another answer for."""
 
     def __init__(self, answers: dict[int, Outcome | Exception] | None = None, takes_seconds: float = 0) -> None:
         self.answers = answers or {}

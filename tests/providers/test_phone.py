@@ -48,7 +48,7 @@ def test_a_number_is_split_after_its_country_code(text: str, country_code: str, 
         "00919999999999",
         "+091999999999",
         "+91999x999999",
-        "+9999999999",  # 999 is nobody's
+        "+9999999999",  # 999 is no country's
         "+2101234567",
         "+8881234567",
         "+123456",  # too short

@@ -1,4 +1,4 @@
-"""Connections: used again, limited, given back whatever happens, and closed when nobody needs them."""
+"""Connections: used again, limited, given back whatever happens, and closed when they are not needed."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ async def test_a_refused_connection_gives_its_place_back() -> None:
         assert (await http.get(server.url)).status_code == 200
 
 
-async def test_an_answer_that_nobody_reads_gives_its_place_back() -> None:
+async def test_an_answer_that_is_not_read_gives_its_place_back() -> None:
     async with serving() as server, client(max_connections=1) as http:
         server.may_answer.set()
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""Credentials from Secret Manager: found, kept, replaced, missing, refused; and an outage that nobody notices."""
+"""Credentials from Secret Manager: found, kept, replaced, missing, refused; and an outage without effect."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firestore_outbox.providers import secret_manager as ours
+from firestore_outbox.providers.built_in import ProviderSettings, providers
 from firestore_outbox.providers.credentials import CredentialsUnavailable, LookupsExhausted, credentials_from
 from firestore_outbox.providers.lookups import LOOKUPS_PER_SECOND, MOST_LOOKUPS
 from firestore_outbox.providers.outcome import AuthFailed
-from firestore_outbox.providers.registry import ProviderSettings, Refused, providers
+from firestore_outbox.providers.registry import Refused
 from firestore_outbox.providers.secret_manager import SecretManagerCredentials, connect, secret_id
 from firestore_outbox.providers.store_secrets import FileKeeper, Kept, NotKept, keeper_from
 from tests.patience import PATIENCE_SECONDS
@@ -123,7 +124,7 @@ async def test_a_send_that_the_provider_refuses_makes_the_next_one_look_again(se
     await registry.close()
 
 
-async def test_a_refusal_of_an_account_that_nobody_asked_for_is_nothing(setting: Setting) -> None:
+async def test_a_refusal_of_an_unused_account_is_nothing(setting: Setting) -> None:
     setting.resolver.refused("acme")
     assert await setting.token() == "hunter2"
 
@@ -151,7 +152,7 @@ async def test_names_that_anybody_can_ask_for_do_not_fill_the_memory(
     monkeypatch.setattr(ours, "MOST_MISSING", 10)
     assert await setting.token() == "hunter2"
     for number in range(30):
-        await setting.token(f"nobody-{number}")
+        await setting.token(f"unknown-{number}")
     assert (list(setting.resolver._copies), len(setting.resolver._missing)) == (["acme"], 10)
 
 
@@ -251,7 +252,7 @@ async def test_a_copy_is_good_for_an_hour_while_secret_manager_does_not_answer(
     assert await setting.token() == "hunter2"
 
 
-async def test_without_a_copy_nobody_knows(setting: Setting) -> None:
+async def test_without_a_copy_credentials_are_unavailable(setting: Setting) -> None:
     setting.google.refuses = grpc.StatusCode.INTERNAL
     with pytest.raises(CredentialsUnavailable, match="does not answer"):
         await setting.token()
@@ -267,7 +268,7 @@ async def test_a_secret_manager_that_says_nothing_is_not_waited_for(
             await setting.token()
 
 
-async def test_nobody_at_the_address_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_at_the_address_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ours, "ANSWER_SECONDS", 0.5)
     resolver = SecretManagerCredentials(connect(PROJECT, "127.0.0.1:1"))
     with pytest.raises(CredentialsUnavailable, match="does not answer"):

@@ -9,16 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firestore_outbox.local.simulators import webhooks as simulator_side
+from firestore_outbox.providers.built_in import ProviderSettings, providers
 from firestore_outbox.providers.credentials import WEBHOOK_SECRET, FixedCredentials
-from firestore_outbox.providers.registry import (
-    MAX_WEBHOOK_BYTES,
-    Providers,
-    ProviderSettings,
-    Received,
-    Refused,
-    TryLater,
-    providers,
-)
+from firestore_outbox.providers.registry import MAX_WEBHOOK_BYTES, Providers, Received, Refused, TryLater
 from firestore_outbox.providers.signature import is_genuine, signed
 from firestore_outbox.providers.simulated.adapter import SIGNATURE_HEADER
 from tests.providers.support import CREDENTIALS, START, OutOfReach

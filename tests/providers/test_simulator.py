@@ -65,7 +65,7 @@ def test_the_same_seed_gives_the_same_verdicts() -> None:
         ({"errorRate": 1.0}, Answer, 0),
     ],
 )
-def test_what_is_told_and_what_happened_are_two_things(faults: dict[str, Any], then: type, delivered: int) -> None:
+def test_what_is_reported_and_what_happened_are_two_things(faults: dict[str, Any], then: type, delivered: int) -> None:
     verdict = call(core(**faults))
     assert isinstance(verdict.then, then)
     assert (verdict.call.accepted, verdict.call.delivered) == (delivered > 0, delivered)

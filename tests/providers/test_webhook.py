@@ -17,7 +17,8 @@ from firestore_outbox.local.simulators.faults import Faults
 from firestore_outbox.local.simulators.receipts import plan_receipts
 from firestore_outbox.local.simulators.webhooks import TRIES, BadTemplate
 from firestore_outbox.messages.correlation import Correlation
-from firestore_outbox.messages.model import MediaPart, MessageStatus
+from firestore_outbox.messages.model import MediaPart
+from firestore_outbox.messages.states import MessageStatus
 from firestore_outbox.providers.event_envelope import MAX_EVENTS, events_in
 from firestore_outbox.providers.outcome import ErrorCode, Sent, Unknown
 from firestore_outbox.providers.protocol import (
@@ -207,7 +208,7 @@ async def test_each_try_is_signed_anew_so_that_a_late_one_is_not_stale(world: Wo
 
 
 @in_virtual_time()
-async def test_a_webhook_that_nobody_takes_is_given_up(world: World) -> None:
+async def test_a_webhook_that_is_never_taken_is_given_up(world: World) -> None:
     world.inbox.answers = [500] * TRIES
     world.simulator.webhooks.post("simulated", "acme", {"type": "session", "status": "up", "at": START.isoformat()})
     await world.simulator.webhooks.drained()
@@ -257,7 +258,7 @@ async def test_injected_media_keeps_its_id_and_may_come_twice_under_one_message_
 
 
 @in_virtual_time()
-async def test_a_session_that_changes_is_told_once(world: World) -> None:
+async def test_a_session_that_changes_is_reported_once(world: World) -> None:
     for session in ("down", "down", "up"):
         await world.http.put("/_sim/accounts/acme", json={"session": session})
     changes = [it for it in await world.events() if isinstance(it, SessionChanged)]
@@ -290,7 +291,7 @@ def event(kind: str, *, at: Any = START, **fields: Any) -> bytes:
         event("receipt"),
         event("receipt", status="teleported"),
         event("receipt", status="sent", at=START.replace(tzinfo=None)),
-        event("receipt", status="sent", echo="somebody else's"),
+        event("receipt", status="sent", echo="a foreign id"),
         event("inbound", parts=[]),
         event("inbound", parts=[{"type": "text", "text": "x"}], **{"from": "a/b"}),
         event("session", status="sideways"),
@@ -299,7 +300,7 @@ def event(kind: str, *, at: Any = START, **fields: Any) -> bytes:
 def test_what_cannot_be_read_is_unrecognised_and_quotes_nothing(body: bytes) -> None:
     (it,) = events_in(body)
     assert isinstance(it, Unrecognised)
-    assert "somebody" not in it.detail
+    assert "foreign" not in it.detail
     assert "teleported" not in it.detail
 
 

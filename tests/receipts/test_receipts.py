@@ -1,4 +1,4 @@
-"""Receipts on their way through the whole system: before our own `sent`, twice, in any order, for nobody we know."""
+"""Receipts on their way through the whole system: before our own `sent`, twice, in any order, for unknown messages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def shown(calm: Calm, request_id: str, to: str = "+491") -> dict[str, Any]:
 
 
 def look_times(calm: Calm) -> list[float]:
-    """When somebody asked Firestore for a message by what a receipt says."""
+    """When a worker asked Firestore for a message by what a receipt says."""
     times: list[float] = []
 
     def note(path: str, answer: Any) -> None:
@@ -83,7 +83,7 @@ def test_a_receipt_with_the_providers_id_alone_waits_until_the_id_is_known() -> 
     assert counted("dropped") == dropped
 
 
-# --- for nobody we know
+# --- for unknown messages
 
 
 def test_an_unknown_receipt_is_looked_at_again_four_times_and_then_dropped_and_counted() -> None:
@@ -92,7 +92,7 @@ def test_an_unknown_receipt_is_looked_at_again_four_times_and_then_dropped_and_c
     async def body(calm: Calm) -> None:
         await calm.account()
         looks = look_times(calm)
-        calm.world.webhooks.post("simulated", "shop", receipt(calm, "read", "somebody-elses"))
+        calm.world.webhooks.post("simulated", "shop", receipt(calm, "read", "a-foreign-id"))
         await asyncio.sleep(3600)
         assert looks == pytest.approx([0, 2, 12, 72, 672], abs=1)
 
@@ -106,7 +106,7 @@ def test_the_waits_between_looks_are_a_setting() -> None:
     async def body(calm: Calm) -> None:
         await calm.account()
         looks = look_times(calm)
-        calm.world.webhooks.post("simulated", "shop", receipt(calm, "read", "somebody-elses", "unknown-request:0:1"))
+        calm.world.webhooks.post("simulated", "shop", receipt(calm, "read", "a-foreign-id", "unknown-request:0:1"))
         await asyncio.sleep(3600)
         assert looks == pytest.approx([0, 7], abs=1)
 

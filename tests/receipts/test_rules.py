@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firestore_outbox.messages.correlation import Correlation
-from firestore_outbox.messages.model import MessageStatus, OutboxMessage, OutboxStatus
+from firestore_outbox.messages.model import OutboxMessage
+from firestore_outbox.messages.states import MessageStatus, OutboxStatus
 from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
 from firestore_outbox.receipts.rules import (
     Advance,
@@ -72,7 +73,7 @@ def test_receipts_in_any_order_and_twice_end_in_the_same_state(order: tuple[Rece
     )
 
 
-def test_in_the_usual_course_the_outbox_is_not_read() -> None:
+def test_normally_the_outbox_is_not_read() -> None:
     assert not needs_outbox(SHOWN_SENT, DELIVERED)
     assert needs_outbox(QUEUED, DELIVERED)
     assert needs_outbox(SHOWN_SENT, BOUNCED)
@@ -152,7 +153,7 @@ def test_what_is_still_told_of_a_send_that_bounced_says_nothing_of_the_message_t
 
 
 @pytest.mark.parametrize("series", [1, None])
-def test_what_is_told_of_the_second_send_counts_and_so_does_what_names_no_series(series: int | None) -> None:
+def test_what_is_documented_the_second_send_counts_and_so_does_what_names_no_series(series: int | None) -> None:
     """What names none was found by the id that the provider gave to the second send."""
     claimed = bounced_and_redriven().claimed(by="w1#2", lease_until=at(60))
     decision = apply(replace(QUEUED, series=1), BOUNCED, claimed, mark=None if series is None else mark(series))
@@ -161,7 +162,7 @@ def test_what_is_told_of_the_second_send_counts_and_so_does_what_names_no_series
     assert decision.outbox.status is OutboxStatus.FAILED
 
 
-def test_what_is_told_of_a_doubt_counts_also_after_a_redrive() -> None:
+def test_what_is_documented_a_doubt_counts_also_after_a_redrive() -> None:
     """It may have arrived; and then it need not go again."""
     given_up = sending(status=OutboxStatus.UNCERTAIN, doubted=True).failed(UNKNOWN)
     for in_doubt in (sending(status=OutboxStatus.UNCERTAIN, doubted=True), given_up):

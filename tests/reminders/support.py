@@ -14,12 +14,14 @@ from tests.calm import Calm
 ENDED = {"success", "partial", "failed", "cancelled"}
 
 
-async def remind(calm: Calm, reminder_id: str = "rem", *, targets: int = 10, **fields: Any) -> None:
-    """A reminder that fires once, at once, unless told otherwise."""
+async def remind(
+    calm: Calm, reminder_id: str = "rem", *, targets: int = 10, listed: list[Any] | None = None, **fields: Any
+) -> None:
+    """A reminder that fires once, at once, unless told otherwise; `listed` are its targets instead of `targets`."""
     now = calm.world.clock()
     document: dict[str, Any] = {
         "accountId": "shop",
-        "targets": [{"id": f"t{number:05}", "to": f"{number:05}@g.us"} for number in range(targets)],
+        "targets": listed or [{"id": f"t{number:05}", "to": f"{number:05}@g.us"} for number in range(targets)],
         "parts": [{"type": "text", "text": "The market opens at nine."}],
         "timezone": "UTC",
         "window": {"startHour": 0, "endHour": 24},
@@ -56,3 +58,13 @@ def targets_called(calm: Calm) -> Counter[str]:
 
 def call_times(calm: Calm, account_id: str = "shop") -> list[datetime]:
     return sorted(call.at for call in calm.world.truth.calls if call.account_id == account_id)
+
+
+def refreshes(calm: Calm, run_id: str) -> list[dict[str, Any]]:
+    """Each version of the run document with new counts, the oldest first."""
+    found: list[dict[str, Any]] = []
+    for change in calm.world.truth.changes:
+        data = change.data if change.path == paths.run(run_id) else None
+        if data and data.get("countedAt") and (not found or found[-1]["countedAt"] != data["countedAt"]):
+            found.append(dict(data))
+    return found

@@ -1,6 +1,6 @@
 """Which instants a schedule means, on every kind of day: those on which the clock jumps, goes back, or skips a date.
 
-The judge is a clock that somebody watches: each minute of several days is looked at, and what it shows is noted.
+The judge is a clock that a person watches: each minute of several days is looked at, and what it shows is noted.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ def test_over_400_days_it_comes_once_a_date_at_the_same_time_on_the_wall(zone: s
     dates = [at.date() for at in found]
     assert dates == [(datetime(2026, 1, 1) + number * DAY).date() for number in range(400)]  # noqa: DTZ001 - dates alone
     odd = [f"{at:%H:%M}" for at in found if (at.hour, at.minute) != (2, 45)]
-    assert odd in ([], ["03:45"]), "but for the day on which the clock jumps over it"
+    assert odd in ([], ["03:45"]), "except on the day on which the clock jumps over it"
 
 
 # --- any schedule, against a clock that is watched

@@ -32,7 +32,7 @@ def test_at_forty_a_minute_forty_come_due_each_minute_a_little_before_their_turn
 
 
 def test_the_hundred_thousandth_comes_as_little_before_its_turn_as_the_forty_first() -> None:
-    """A message that somebody sends in the last hour of a long run waits no longer than in the first."""
+    """A message that a person sends in the last hour of a long run waits no longer than in the first."""
     turn = START + 99_960 * FORTY
     assert due_at(99_960, START, FORTY) == turn - timedelta(seconds=3)
 
@@ -43,7 +43,7 @@ def test_slower_than_one_a_minute_each_comes_due_by_itself() -> None:
 
 
 @given(interval=paces, count=st.integers(2, 300))
-def test_nobody_comes_due_before_those_in_front(interval: timedelta, count: int) -> None:
+def test_no_target_comes_due_before_those_in_front(interval: timedelta, count: int) -> None:
     assert all(one <= following for one, following in pairwise(due(count, interval)))
 
 

@@ -13,7 +13,7 @@ from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.writes import SERVER_TIME, WriteOp, update
 from firestore_outbox.lane.ref import reminder_lane
 from firestore_outbox.local.simulators.faults import Faults
-from firestore_outbox.messages.model import OutboxStatus
+from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.messages.store import MessageStore
 from firestore_outbox.reminders.control import NotTaken, Taken
 from firestore_outbox.reminders.expand import Expand, in_the_queue
@@ -24,7 +24,7 @@ from tests.calm import START, Calm, simulate
 from tests.reminders.support import call_times, only_run, remind, runs, targets_called, until_ended
 
 RUN = run_id_of("rem", START)
-NOBODY_KNOWS = Faults(lostResponseRate=1.0, receiptLossRate=1.0)
+UNKNOWN_OUTCOMES = Faults(lostResponseRate=1.0, receiptLossRate=1.0)
 
 
 async def ask(calm: Calm, command: Command) -> Taken | NotTaken:
@@ -167,14 +167,14 @@ def test_a_cancel_is_not_undone_by_a_pause_or_a_resume_that_comes_after_it() -> 
 def test_what_is_in_doubt_when_its_run_is_cancelled_is_not_sent_again() -> None:
     async def body(calm: Calm) -> None:
         await calm.account(onUncertain="resend")
-        calm.world.provider.faults = NOBODY_KNOWS
+        calm.world.provider.faults = UNKNOWN_OUTCOMES
         await remind(calm, targets=3)
         await calm.until(lambda: calm.statuses()["uncertain"] == 3)
         await ask(calm, Command.CANCEL)
         await until_ended(calm)
         run = only_run(calm)
         assert run["status"] == "cancelled"
-        assert run["counts"]["failed"] == 3, "cancelled would say that they were not sent, and nobody knows that"
+        assert run["counts"]["failed"] == 3, "cancelled would say that they were not sent, and that is unknown"
         assert set(attempts(calm).values()) == {1}
 
     simulate(body)
@@ -190,7 +190,7 @@ def test_a_missed_run_that_is_made_up_for_waits_for_its_window() -> None:
         window = {"startHour": 10, "endHour": 18}
         await remind(calm, targets=3, schedule=schedule, window=window, missed="runOnce", status="paused")
         await asyncio.sleep(14 * 3600)  # to 2 in the night
-        await calm.world.client.system.runs.set_reminder_status("rem", ReminderStatus.ACTIVE)
+        await calm.world.client.system.change_reminder.set_status("rem", ReminderStatus.ACTIVE)
         await calm.world.client.system.waker.wake(reminder_lane("rem"))
         await until_ended(calm, within=timedelta(hours=12))
         assert min(call_times(calm)) >= START + timedelta(hours=22), "at 10 in the morning"
@@ -284,7 +284,7 @@ def test_targets_that_no_document_can_be_sent_to_end_with_the_window_also_if_the
     """The run does not look at them every few seconds for ever."""
 
     async def body(calm: Calm) -> None:
-        await remind(calm, targets=3, accountId="nobody", window={"startHour": 0, "endHour": 13})
+        await remind(calm, targets=3, accountId="unknown", window={"startHour": 0, "endHour": 13})
         await until_ended(calm)
         run = only_run(calm)
         assert (run["status"], run["counts"]["skipped"]) == ("failed", 3)
@@ -295,7 +295,7 @@ def test_targets_that_no_document_can_be_sent_to_end_with_the_window_also_if_the
 # --- crashes
 
 
-def test_a_page_whose_answer_is_lost_is_made_once_and_the_lane_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_whose_answer_is_lost_is_made_once_and_the_lane_is_woken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even with no sweep to repair it."""
     real = Expand._commit
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firestore_outbox.accounts.window import Window, is_open, next_open, window_end_at
+from firestore_outbox.reminders.choices import OnWindowEnd
 from firestore_outbox.reminders.forecast import Forecast, forecast, through_windows
-from firestore_outbox.reminders.run import OnWindowEnd
 
 ZONE = ZoneInfo("Asia/Kuala_Lumpur")
 DAY = Window(start_hour=6, end_hour=18, zone=ZONE)
@@ -37,7 +37,7 @@ def test_what_does_not_fit_is_warned_of_in_the_words_people_were_promised() -> N
     assert told(8000, "2026-03-02T17:20").warning == "8,000 targets at 40/min ends 20:40; the window closes 18:00"
 
 
-def test_an_end_on_another_day_is_told_with_its_date() -> None:
+def test_an_end_on_another_day_is_reported_with_its_date() -> None:
     warning = told(40_000, "2026-03-02T12:00").warning
     assert warning == "40,000 targets at 40/min ends 04:40 on 2026-03-03; the window closes 18:00"
 

@@ -12,7 +12,8 @@ import pytest
 
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.writes import create, update
-from firestore_outbox.reminders.add import Added, Changed, Differs, NotChanged
+from firestore_outbox.reminders.add import Added, Differs
+from firestore_outbox.reminders.change import Changed, NotChanged
 from firestore_outbox.reminders.check import CHUNK, INLINE, MAX_TARGETS, Faulty, Judged, NewReminder, judge
 from firestore_outbox.reminders.reminder_states import ReminderStatus
 from tests.calm import START, Calm, simulate
@@ -59,10 +60,16 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no parts": ({"parts": []}, "parts must be a list of 1 to 10"),
     "a part without words": ({"parts": [{"type": "text", "text": ""}]}, "parts[0].text is empty"),
     "a long text": ({"parts": [{"type": "text", "text": "x" * 4097}]}, "parts[0].text has 4,097 characters"),
-    "a part of an unknown type": ({"parts": [{"type": "smell"}]}, "parts[0].type must be text, media or template"),
+    "a part of an unknown type": (
+        {"parts": [{"type": "smell"}]},
+        "parts[0].type must be text, media, template or sealed",
+    ),
     "a zone that there is not": ({"timezone": "Mars/Olympus"}, "timezone must be a time zone"),
     "no zone": ({"timezone": None}, "timezone is missing"),
-    "an hour that there is not": ({"window": {"startHour": 6, "endHour": 25}}, "window.endHour is 25: "),
+    "an hour that there is not": (
+        {"window": {"startHour": 6, "endHour": 25}},
+        "window.endHour must be a whole hour from 1 to 24",
+    ),
     "a window without hours": (
         {"window": {"startHour": 6, "endHour": 6}},
         "window: startHour and endHour are the same",
@@ -91,9 +98,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"schedule": {"type": "rrule", "rrule": "FREQ=HOURLY", "start": START - timedelta(days=400)}},
         "schedule.start: more than a year ago",
     ),
+    "an unknown category": ({"category": "spam"}, "category must be 'utility' or 'marketing'"),
     "an unknown end": ({"onWindowEnd": "explode"}, "onWindowEnd must be 'stop' or 'resumeNextDay'"),
     "an unknown way with what was missed": ({"missed": "cry"}, "missed must be 'skip' or 'runOnce'"),
-    "a field that nobody reads": ({"windows": {}}, "windows is unknown; known are accountId"),
+    "a field that is not used": ({"windows": {}}, "windows is unknown; known are accountId"),
     "no targets": ({"targets": []}, "targets: there are none"),
     "a target with a blank": ({"targets": ["1@g.us", "2 @g.us"]}, "targets[1].to must be 1 to 256 characters"),
     "a target that is a number": ({"targets": [491701]}, "targets[0] is 491701: "),
@@ -112,7 +120,7 @@ def test_what_is_wrong_is_said_in_words_by_field(case: str) -> None:
     assert sentences[0].endswith(".")
 
 
-def test_every_fault_is_told_at_once() -> None:
+def test_every_fault_is_reported_at_once() -> None:
     sentences = faults(
         reminder_id="-",
         parts=[{"type": "text", "text": ""}],
@@ -135,7 +143,8 @@ def test_the_same_content_written_in_another_way_has_the_same_digest() -> None:
     kuala_lumpur = START.astimezone(ZoneInfo("Asia/Kuala_Lumpur"))
     assert digest(schedule={"type": "once", "at": kuala_lumpur}) == digest()
     assert digest(targets=[{"id": "1@g.us", "to": "1@g.us"}]) == digest(targets=["1@g.us"])
-    assert digest(onWindowEnd="stop", missed="skip") == digest()
+    assert digest(onWindowEnd="stop", missed="skip", category="utility") == digest()
+    assert digest(category="marketing") != digest()
     assert digest(missed="runOnce") != digest()
     assert digest(targets=4) != digest(targets=3)
     assert digest(targets=["1@g.us", "2@g.us"]) != digest(targets=["2@g.us", "1@g.us"])
@@ -145,15 +154,15 @@ def test_the_same_content_written_in_another_way_has_the_same_digest() -> None:
 def test_many_targets_go_into_documents_of_a_thousand(count: int, chunks: list[int]) -> None:
     judged = judge(new(targets=count), START)
     assert isinstance(judged, Judged)
-    assert [len(chunk) for chunk in judged.chunks] == chunks
-    assert len(judged.inline) == (0 if chunks else count)
+    assert [len(chunk) for chunk in judged.documents.chunks] == chunks
+    assert len(judged.documents.inline) == (0 if chunks else count)
 
 
 def test_long_names_make_smaller_documents() -> None:
     judged = judge(new(targets=[{"id": "é" * 250 + str(n), "to": f"{n}@g.us"} for n in range(CHUNK)]), START)
     assert isinstance(judged, Judged)
-    assert len(judged.chunks) > 1
-    assert sum(len(chunk) for chunk in judged.chunks) == CHUNK
+    assert len(judged.documents.chunks) > 1
+    assert sum(len(chunk) for chunk in judged.documents.chunks) == CHUNK
 
 
 # --- added
@@ -175,7 +184,7 @@ def test_a_reminder_that_is_added_fires_and_its_targets_are_sent_once() -> None:
     simulate(body, receipts=False, sweeps=False)
 
 
-def test_the_same_again_is_one_reminder_also_after_it_has_fired_and_another_is_told_so() -> None:
+def test_the_same_again_is_one_reminder_also_after_it_has_fired_and_another_is_refused() -> None:
     async def body(calm: Calm) -> None:
         remind = calm.world.client.system.remind
         await calm.account()
@@ -218,9 +227,9 @@ def test_one_that_was_cut_short_does_not_fire_until_the_same_call_completes_it()
         cut_short = {**judged.asked_for, "targets": [], "digest": judged.digest, "status": "paused", "incomplete": True}
         await calm.write(
             create("reminders/rem", {**cut_short, "createdAt": START}),
-            create("reminders/rem/targets/000000", {"targets": judged.chunks[0]}),
+            create("reminders/rem/targets/000000", {"targets": judged.documents.chunks[0]}),
         )
-        resumed = await system.remind.set_status("rem", ReminderStatus.ACTIVE)
+        resumed = await system.change_reminder.set_status("rem", ReminderStatus.ACTIVE)
         assert isinstance(resumed, NotChanged)
         assert "add it once more" in resumed.sentence
         await asyncio.sleep(120)
@@ -236,13 +245,13 @@ def test_one_that_was_cut_short_does_not_fire_until_the_same_call_completes_it()
 
 
 @pytest.mark.parametrize("targets", [3, 501])
-def test_whoever_dies_right_after_writing_it_leaves_a_lane_that_looks_again(targets: int) -> None:
+def test_a_writer_that_dies_right_after_writing_it_leaves_a_lane_that_looks_again(targets: int) -> None:
     async def body(calm: Calm) -> None:
         await calm.account()
         adding = asyncio.create_task(calm.world.client.system.remind(new(targets=targets)))
         while calm.world.truth.latest().get("reminders/rem", {}).get("status") != "active":  # noqa: ASYNC110 - the store is not ours to ask
             await asyncio.sleep(0)
-        adding.cancel()  # its commit has arrived, and the answer has not: nobody tells the lane that it is time
+        adding.cancel()  # its commit has arrived, and the answer has not: nothing wakes the lane
         with pytest.raises(asyncio.CancelledError):
             await adding
         await until_ended(calm, within=timedelta(minutes=5))
@@ -335,9 +344,9 @@ def test_a_run_at_a_reduced_rate_is_forecast_at_that_rate() -> None:
         await calm.until(lambda: bool(runs(calm)) and only_run(calm)["status"] == "running")
         stored = await system.runs.run(only_run(calm)["runId"])
         assert stored is not None
-        assert (await system.summary.forecast(stored.run)).ends_at == resumes + timedelta(minutes=10)
+        assert (await system.summary.forecast(stored)).ends_at == resumes + timedelta(minutes=10)
         await calm.write(update(paths.lane("outbox", "shop"), {"rateFactor": 0.5}, version=None))
-        assert (await system.summary.forecast(stored.run)).ends_at == resumes + timedelta(minutes=20)
+        assert (await system.summary.forecast(stored)).ends_at == resumes + timedelta(minutes=20)
 
     simulate(body, sweeps=False)
 
@@ -345,15 +354,19 @@ def test_a_run_at_a_reduced_rate_is_forecast_at_that_rate() -> None:
 # --- paused and resumed
 
 
+async def set_status(calm: Calm, reminder_id: str, status: ReminderStatus) -> Changed | NotChanged:
+    return await calm.world.client.system.change_reminder.set_status(reminder_id, status)
+
+
 def test_a_paused_reminder_fires_no_more_until_it_is_resumed() -> None:
     async def body(calm: Calm) -> None:
         remind = calm.world.client.system.remind
         await calm.account()
         await remind(new(schedule={"type": "cron", "cron": "0 * * * *"}))
-        assert await remind.set_status("rem", ReminderStatus.PAUSED) == Changed(ReminderStatus.PAUSED, ())
+        assert await set_status(calm, "rem", ReminderStatus.PAUSED) == Changed(ReminderStatus.PAUSED, ())
         await asyncio.sleep(3.5 * 3600)
         assert runs(calm) == {}
-        resumed = await remind.set_status("rem", ReminderStatus.ACTIVE)
+        resumed = await set_status(calm, "rem", ReminderStatus.ACTIVE)
         assert isinstance(resumed, Changed)
         assert resumed.fires[0] == START + timedelta(hours=4)
         await calm.until(lambda: "nextFireAt" in calm.document("reminders/rem"))
@@ -370,8 +383,8 @@ def test_one_that_has_ended_or_is_not_there_stays_as_it_is() -> None:
         await remind(new())
         await calm.until(lambda: calm.document("reminders/rem")["status"] == "ended")
         for status in (ReminderStatus.PAUSED, ReminderStatus.ACTIVE):
-            assert await remind.set_status("rem", status) == NotChanged("the reminder has ended")
-            assert await remind.set_status("none", status) == NotChanged("there is no reminder none")
+            assert await set_status(calm, "rem", status) == NotChanged("the reminder has ended")
+            assert await set_status(calm, "none", status) == NotChanged("there is no reminder none")
         assert calm.document("reminders/rem")["status"] == "ended"
 
     simulate(body)
@@ -382,9 +395,9 @@ def test_times_that_were_passed_over_leave_the_next_one_in_the_document() -> Non
         remind = calm.world.client.system.remind
         await calm.account()
         await remind(new(schedule={"type": "cron", "cron": "0 * * * *"}))
-        await remind.set_status("rem", ReminderStatus.PAUSED)
+        await set_status(calm, "rem", ReminderStatus.PAUSED)
         await asyncio.sleep(3.5 * 3600)
-        await remind.set_status("rem", ReminderStatus.ACTIVE)
+        await set_status(calm, "rem", ReminderStatus.ACTIVE)
         await calm.until(lambda: calm.document("reminders/rem")["nextFireAt"] == START + timedelta(hours=4))
 
     simulate(body)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firestore_outbox.accounts.window import Window
+from firestore_outbox.reminders.choices import Missed, OnWindowEnd
 from firestore_outbox.reminders.reminder import (
     LATE,
     MAX_INLINE_TARGETS,
@@ -17,7 +18,6 @@ from firestore_outbox.reminders.reminder import (
     Cron,
     Fire,
     InvalidReminder,
-    Missed,
     Once,
     Over,
     PassOver,
@@ -25,12 +25,11 @@ from firestore_outbox.reminders.reminder import (
     Reminder,
     SleepUntil,
     due,
-    judge_targets,
     parse_reminder,
-    parse_targets,
 )
 from firestore_outbox.reminders.reminder_states import ReminderStatus
-from firestore_outbox.reminders.run import OnWindowEnd, Target
+from firestore_outbox.reminders.run import Target
+from firestore_outbox.reminders.targets import judge_targets, parse_targets
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -99,7 +98,7 @@ def test_a_schedule_is_once_a_cron_or_a_recurrence(schedule: dict[str, Any], exp
         ({"window": {"startHour": 6, "endHour": 6}}, "window: startHour and endHour are the same"),
         (
             {"window": {"startHour": 24, "endHour": 6}},
-            "window.startHour is 24: input should be less than",
+            "window.startHour must be a whole hour from 0 to 23",
         ),
         ({"window": {"startHour": 6, "endHour": 6.5}}, "window.endHour"),
         ({"schedule": {"type": "once", "at": datetime(2026, 1, 1)}}, "schedule.at"),  # noqa: DTZ001 - that is the fault
@@ -108,9 +107,6 @@ def test_a_schedule_is_once_a_cron_or_a_recurrence(schedule: dict[str, Any], exp
         ({"schedule": {"type": "rrule", "rrule": "FREQ=DAILY"}}, "schedule.start is missing."),
         ({"onWindowEnd": "panic"}, "onWindowEnd"),
         ({"missed": "always"}, "missed"),
-        ({"targets": [{"id": "a", "to": "1"}, {"id": "a", "to": "2"}]}, "targets: 'a' is there twice."),
-        ({"targets": [{"id": "a", "to": "with blank"}]}, "targets[0].to must be 1 to 256 characters"),
-        ({"targets": [{"id": "a"}]}, "targets[0].to is missing."),
         ({"targets": [f"{n}@g.us" for n in range(MAX_INLINE_TARGETS + 1)]}, "targets"),
     ],
 )
@@ -133,12 +129,30 @@ def test_no_document_is_too_strange_to_be_refused(document: dict[str, Any]) -> N
 
 
 def test_a_document_of_targets_is_a_list_of_at_most_a_thousand() -> None:
-    assert parse_targets(["a", {"id": "b", "to": "c"}]) == (
+    assert parse_targets(["a", {"id": "b", "to": "c"}], "000000") == (
         Target(target_id="a", to="a"),
         Target(target_id="b", to="c"),
     )
-    for wrong in (None, [], "abc", [1], ["a"] * 1_001, [{"to": "x"}]):
-        assert isinstance(parse_targets(wrong), str)
+    for wrong in (None, [], "abc", ["a"] * 1_001):
+        assert isinstance(parse_targets(wrong, "000000"), str)
+
+
+@pytest.mark.parametrize(
+    ("target", "marked", "words"),
+    [
+        ({"id": "a", "to": "with blank"}, "a", "targets[1].to must be 1 to 256 characters"),
+        ({"id": "a"}, "a", "targets[1].to is missing"),
+        ({"to": "x"}, "targets[1]", "targets[1].id is missing"),
+        (1, "targets[1]", "targets[1] is 1: "),
+        ("b", "targets[1]", "targets[1].id is 'b', which is there twice"),
+    ],
+)
+def test_a_bad_target_in_a_document_is_marked_and_leaves_the_others_good(target: Any, marked: str, words: str) -> None:
+    reminder = parse_reminder("rem", {**raw(), "targets": ["b", target, "c"]})
+    assert isinstance(reminder, Reminder)
+    first, bad, last = reminder.targets
+    assert (first, last) == (Target(target_id="b", to="b"), Target(target_id="c", to="c"))
+    assert (bad.target_id, words in (bad.fault or "")) == (marked, True)
 
 
 def test_all_targets_of_a_new_reminder_are_judged_together() -> None:
@@ -193,7 +207,7 @@ def test_one_that_has_just_come_is_fired_whatever_was_missed_before() -> None:
     assert due(reminder(), every(HOUR), NOW + 5 * HOUR + MINUTE) == Fire(NOW + 5 * HOUR)
 
 
-def test_without_any_time_left_it_is_over() -> None:
+def test_without_any_time_left_it_has_ended() -> None:
     assert due(reminder(last=NOW + 2 * HOUR), every(HOUR, count=3), NOW + 3 * HOUR) == Over()
 
 

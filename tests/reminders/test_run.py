@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from firestore_outbox.accounts.window import Window
 from firestore_outbox.messages.model import TextPart
+from firestore_outbox.reminders.choices import OnWindowEnd
 from firestore_outbox.reminders.run import (
     ENDED,
     CancelRest,
@@ -20,7 +21,6 @@ from firestore_outbox.reminders.run import (
     DeferRest,
     Expand,
     Look,
-    OnWindowEnd,
     ParkRest,
     Rest,
     Run,
@@ -156,7 +156,7 @@ def test_the_verdict(counts: Counts, fields: dict[str, Any], status: RunStatus) 
     assert verdict(run(**fields), counts) is status
 
 
-def test_a_window_that_closed_is_told_as_people_were_promised() -> None:
+def test_a_window_that_closed_is_reported_as_people_were_promised() -> None:
     counts = Counts(total=1000, sent=412, skipped=588)
     assert error_summary(run(window_closed=True), counts, most_often=None) == (
         "Delivery window closed at 18:00 (Asia/Kuala_Lumpur). 412 of 1000 groups delivered. "
@@ -175,7 +175,7 @@ def test_a_window_that_closed_is_told_as_people_were_promised() -> None:
             Counts(total=9, sent=7, uncertain=2),
             {},
             None,
-            "7 of 9 groups delivered. 0 failed. 2 are uncertain: nobody knows whether they were sent.",
+            "7 of 9 groups delivered. 0 failed. 2 are uncertain: it is unknown whether they were sent.",
         ),
         (
             Counts(total=9, sent=7, cancelled=2),

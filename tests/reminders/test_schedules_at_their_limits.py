@@ -13,10 +13,10 @@ from dateutil.rrule import rrulestr
 from firestore_outbox.accounts.window import Window
 from firestore_outbox.messages.model import TextPart
 from firestore_outbox.reminders.calendar import InvalidSchedule, calendar_of
+from firestore_outbox.reminders.choices import Missed, OnWindowEnd
 from firestore_outbox.reminders.reminder import (
     Cron,
     Fire,
-    Missed,
     Once,
     Over,
     PassOver,
@@ -27,7 +27,6 @@ from firestore_outbox.reminders.reminder import (
     due,
 )
 from firestore_outbox.reminders.reminder_states import ReminderStatus
-from firestore_outbox.reminders.run import OnWindowEnd
 
 BERLIN = ZoneInfo("Europe/Berlin")
 START = datetime(2024, 2, 29, 8, 30, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Whatever somebody writes into the outbox: it ends as failed with a reason that people can read, and blocks nobody."""
+"""Whatever is written into the outbox: it ends as failed with a reason that people can read, and blocks no other."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 
 
 async def write_bad(calm: Calm, request_id: str, changes: dict[str, Any]) -> None:
-    good = batch(NewMessage(request_id=request_id, account_id="shop", to="+491", parts=[TEXT], created_by="somebody"))
+    good = batch(NewMessage(request_id=request_id, account_id="shop", to="+491", parts=[TEXT], created_by="author"))
     wrong = {name: value for name, value in {**good[-1].fields, **changes}.items() if value is not DELETE}
     await calm.write(*good[:-1], create(paths.outbox(request_id), wrong))
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_a_malformed_document_fails_with_a_reason_and_blocks_nobody(case: str) -> None:
+def test_a_malformed_document_fails_with_a_reason_and_blocks_no_other(case: str) -> None:
     changes, words = BAD[case]
 
     async def body(calm: Calm) -> None:
@@ -146,7 +146,7 @@ def test_a_foreign_thread_is_not_written_to() -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"provider": "nobody-knows-it"},
+        {"provider": "unknown-provider"},
         {"provider": 7},
         {"pace": "fast"},
         {"timezone": "Nowhere/Else"},
@@ -163,8 +163,8 @@ def test_an_unusable_account_keeps_its_messages_and_stops_no_other(fields: dict[
         await calm.until(lambda: calm.status("request-2") == "sent")
         await asyncio.sleep(300)
         assert calm.status("request-1") == "queued"
-        mended = {"provider": "simulated", "pace": {}, "timezone": "UTC", "concurrency": 3, "status": "active"}
-        await calm.change_account("broken", **mended)
+        corrected = {"provider": "simulated", "pace": {}, "timezone": "UTC", "concurrency": 3, "status": "active"}
+        await calm.change_account("broken", **corrected)
         await calm.until(lambda: calm.status("request-1") == "sent")
 
     simulate(body)
@@ -182,7 +182,7 @@ def test_a_message_of_no_account_waits_for_it() -> None:
 
 
 def test_a_message_document_that_cannot_be_written_does_not_make_the_message_go_twice() -> None:
-    """Somebody filled the message document to the brim: `sent` does not fit into it any more."""
+    """The message document is filled to the brim: `sent` does not fit into it any more."""
 
     async def body(calm: Calm) -> None:
         await calm.account(onUncertain="resend")

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from firestore_outbox.lane.state import Lane, ThreadHold
-from firestore_outbox.messages.model import OutboxStatus
+from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.providers.outcome import (
     AuthFailed,
     DeliveryError,

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firestore_outbox.accounts.account import OnUncertain
-from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
+from firestore_outbox.messages.model import OutboxMessage, TemplatePart
+from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.providers.outcome import (
     AuthFailed,
     Capability,
@@ -63,6 +64,34 @@ def verdict(
 
 def code(of: Verdict) -> ErrorCode | None:
     return of.message.last_error.code if of.message.last_error else None
+
+
+NEWS = TemplatePart(type="template", name="news", language="en", params=())
+FALLBACK = Policy(fallback=NEWS)
+CLOSED = Rejected(code=ErrorCode.WINDOW_CLOSED, detail="131047")
+
+
+def test_a_message_refused_for_the_window_goes_once_more_as_the_accounts_template() -> None:
+    again = verdict(CLOSED, policy=FALLBACK)
+    assert isinstance(again, RetryAt)
+    assert (again.at, again.message.instead, again.message.as_sent.parts) == (NOW, NEWS, (NEWS,))
+    assert again.message.parts != (NEWS,), "what was asked for stays"
+    once = verdict(CLOSED, policy=FALLBACK, instead=NEWS)
+    assert isinstance(once, MarkFailed)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"parts": (NEWS,)}, {"parts_sent": 1}, {"doubted": True}, {"cancel_requested": True}],
+    ids=["a template itself", "a part has arrived", "it may have arrived", "it was cancelled"],
+)
+def test_no_template_goes_in_place_of_what_may_have_arrived_or_is_one_or_is_unwanted(fields: dict[str, Any]) -> None:
+    assert isinstance(verdict(CLOSED, policy=FALLBACK, **fields), MarkFailed)
+
+
+def test_other_refusals_and_accounts_without_a_template_fail_the_message() -> None:
+    assert isinstance(verdict(CLOSED), MarkFailed)
+    assert isinstance(verdict(Rejected(code=ErrorCode.REJECTED, detail="no"), policy=FALLBACK), MarkFailed)
 
 
 def test_an_accepted_message_is_sent() -> None:
@@ -154,7 +183,7 @@ def test_parts_that_went_out_are_not_sent_again() -> None:
     assert half.message.parts_sent == 3
 
 
-# --- nobody knows -------------------------------------------------------------------------------------------------
+# --- unknown outcome ----------------------------------------------------------------------------------------------
 
 
 def test_an_unknown_outcome_is_resent_where_that_is_safe() -> None:
@@ -265,7 +294,7 @@ outcomes = st.one_of(
     policy=st.sampled_from([HOLD, RESEND]),
     jitter=st.floats(0, 1, exclude_max=True),
 )
-def test_a_message_in_doubt_is_resent_only_where_somebody_declared_that_it_may_be(
+def test_a_message_in_doubt_is_resent_only_where_that_was_declared_safe(
     outcome: Outcome,
     failures: int,
     cancelled: bool,

@@ -188,8 +188,8 @@ def test_refused_credentials_park_the_account_and_keep_its_messages_queued() -> 
         calls = len(calm.world.truth.calls)
         calm.world.provider.set_account("shop", Account())
         await asyncio.sleep(600)
-        assert len(calm.world.truth.calls) == calls <= 5, "nobody called before a person said so"
-        await calm.change_account(status="active")  # and nobody wakes the lane: the sweep finds out
+        assert len(calm.world.truth.calls) == calls <= 5, "no worker called before a person said so"
+        await calm.change_account(status="active")  # and nothing wakes the lane: the sweep finds out
         await calm.until(lambda: calm.statuses() == {"sent": 5}, within=timedelta(minutes=2))
         assert all(calm.outbox(f"shop-{n:05d}").get("failures", 0) == 0 for n in range(5))
 
@@ -286,7 +286,7 @@ def test_a_call_that_was_never_answered(provider: str, on_uncertain: str, status
 
 @pytest.mark.parametrize("end", ["cancel", "deadline", "rejected", "given up"])
 def test_a_doubt_is_not_forgotten_when_a_later_attempt_fails(end: str) -> None:
-    """It was delivered, and nobody heard of it. Whatever follows, nobody may say that it was not sent."""
+    """It was delivered, and the answer was lost. Whatever follows, no status may say that it was not sent."""
 
     async def body(calm: Calm) -> None:
         await calm.account(provider="simulated-idempotent")

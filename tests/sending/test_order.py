@@ -22,6 +22,9 @@ from firestore_outbox.sending.candidates import Candidates
 from firestore_outbox.settings import Settings
 from tests.calm import START, Calm, Meter, simulate
 
+BY_WORKERS = Settings(short_turns=False)
+"""Short turns have tests of their own (test_short_turns.py)."""
+
 
 @pytest.mark.parametrize(("provider", "status"), [("simulated-idempotent", "sent"), ("simulated-mute", "uncertain")])
 def test_a_worker_killed_in_the_middle_of_a_call(provider: str, status: str) -> None:
@@ -38,7 +41,7 @@ def test_a_worker_killed_in_the_middle_of_a_call(provider: str, status: str) -> 
         assert sum(call.delivered for call in calm.world.truth.calls) == 2
         assert calm.order_of_calls()[-1] == "behind-it"
 
-    simulate(body, workers=1)
+    simulate(body, settings=BY_WORKERS, workers=1)
 
 
 @pytest.mark.parametrize("steps", range(1, 9))
@@ -65,11 +68,11 @@ def test_a_worker_that_stalls_between_claim_and_call_makes_no_call_when_it_goes_
         assert calm.order_of_calls() == calls_before, "nothing is called after a takeover"
         assert calm.status("request-1") in ("uncertain", "sent")
 
-    simulate(body, workers=1)
+    simulate(body, settings=BY_WORKERS, workers=1)
 
 
 async def claimed_late(calm: Calm, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker dies, and its claim of the first of two messages arrives when the lane is nobody's any more. Then the
+    """A worker dies, and its claim of the first of two messages arrives when the lane has no holder any more. Then the
     lane is woken."""
     network = calm.world.network
     there = network._there
@@ -105,7 +108,7 @@ def test_a_claim_that_arrives_after_its_lane_was_taken_over_is_settled_before_an
         await calm.until(lambda: calm.statuses()["sent"] == 2, within=timedelta(minutes=3))
         assert calm.order_of_calls() == ["request-1", "behind-it"]
 
-    simulate(body, workers=1)
+    simulate(body, settings=BY_WORKERS, workers=1)
 
 
 @pytest.mark.parametrize("provider", ["simulated-idempotent", "simulated-mute"])
@@ -134,7 +137,7 @@ def test_a_late_claim_that_is_given_back_just_after_a_page_was_read_is_not_overt
         assert given_back == ["request-1"]
         assert calm.order_of_calls() == ["request-1", "behind-it"]
 
-    simulate(body, workers=1)
+    simulate(body, settings=BY_WORKERS, workers=1)
 
 
 def test_what_a_takeover_puts_back_goes_first_also_if_the_answer_to_its_write_is_lost(
@@ -172,11 +175,11 @@ def test_what_a_takeover_puts_back_goes_first_also_if_the_answer_to_its_write_is
         assert "behind-it" not in calm.order_of_calls()[:-1]
 
     monkeypatch.setattr(MessageStore, "write", deaf)
-    simulate(body, workers=1)
+    simulate(body, settings=BY_WORKERS, workers=1)
 
 
 def test_a_worker_that_stalls_after_a_call_still_tells_what_it_knows() -> None:
-    """Another one took over and put the message in doubt. The late worker knows better, and nobody resends."""
+    """Another one took over and put the message in doubt. The late worker knows better, and no worker resends."""
 
     async def body(calm: Calm) -> None:
         await calm.account(provider="simulated-mute", onUncertain="hold")
@@ -195,7 +198,7 @@ def test_a_worker_that_stalls_after_a_call_still_tells_what_it_knows() -> None:
         assert calm.document("threads/shop__+491/messages/request-1")["status"] == "sent"
         assert len(calm.world.truth.calls) == 1
 
-    simulate(body, workers=1)
+    simulate(body, settings=BY_WORKERS, workers=1)
 
 
 @pytest.mark.parametrize("per_minute", [0, 60])
@@ -210,11 +213,11 @@ def test_many_messages_for_one_time_go_in_the_order_of_their_making_over_pages(p
         assert calm.order_of_calls() == names
         return names
 
-    simulate(body, settings=Settings(claim_page=3))
+    simulate(body, settings=Settings(claim_page=3, short_turns=False))
 
 
 def test_a_message_that_a_hold_waits_for_is_a_candidate_also_as_the_last_of_its_page() -> None:
-    """Else its thread would seem to wait for nobody, and the message behind it would go first."""
+    """Else its thread would seem to wait for no message, and the message behind it would go first."""
 
     async def body(calm: Calm) -> None:
         await calm.account(status="paused")
@@ -232,10 +235,10 @@ def test_a_message_that_a_hold_waits_for_is_a_candidate_also_as_the_last_of_its_
     def _ids(candidates: Candidates) -> list[str]:
         return [one.request_id for one in candidates.in_order()]
 
-    simulate(body)
+    simulate(body, settings=BY_WORKERS)
 
 
-def test_a_message_that_was_in_flight_when_it_was_looked_for_is_a_candidate_when_its_doubt_is_over() -> None:
+def test_a_message_that_was_in_flight_when_it_was_looked_for_is_a_candidate_when_its_doubt_has_ended() -> None:
     """A late claim had it when the hold that names it elapsed; it was put in doubt, and holds its thread again."""
 
     async def body(calm: Calm) -> None:
@@ -259,7 +262,7 @@ def test_a_message_that_was_in_flight_when_it_was_looked_for_is_a_candidate_when
         assert not isinstance(written, Conflict)
         return written
 
-    simulate(body)
+    simulate(body, settings=BY_WORKERS)
 
 
 def test_a_worker_whose_clock_is_ahead_reads_no_further_than_the_database_is() -> None:
@@ -283,7 +286,7 @@ def test_a_worker_whose_clock_is_ahead_reads_no_further_than_the_database_is() -
         assert to_one == ["request-first", "request-second"]
         assert calm.sent_at("request-scheduled") >= calm.seconds(scheduled), "nor before its time"
 
-    simulate(body, workers=1, draw_skew=lambda: timedelta(seconds=5))
+    simulate(body, settings=BY_WORKERS, workers=1, draw_skew=lambda: timedelta(seconds=5))
 
 
 def test_what_has_come_only_by_a_clock_that_is_ahead_is_waited_for_at_a_small_cost() -> None:
@@ -297,7 +300,7 @@ def test_what_has_come_only_by_a_clock_that_is_ahead_is_waited_for_at_a_small_co
         assert 0 <= calm.sent_at("request-scheduled") - calm.seconds(scheduled) < 1
         return meter.reads + meter.writes
 
-    assert simulate(body, workers=1, draw_skew=lambda: timedelta(seconds=5)) < 40
+    assert simulate(body, settings=BY_WORKERS, workers=1, draw_skew=lambda: timedelta(seconds=5)) < 40
 
 
 def test_a_message_whose_time_to_send_at_has_passed_does_not_overtake_the_queue() -> None:
@@ -323,4 +326,4 @@ def test_a_message_whose_time_to_send_at_has_passed_does_not_overtake_the_queue(
         await calm.until(lambda: calm.statuses()["sent"] == 14)
         assert calm.order_of_calls()[-2:] == ["same-thread-1", "jumper-0001"]
 
-    simulate(body, receipts=False)
+    simulate(body, settings=BY_WORKERS, receipts=False)

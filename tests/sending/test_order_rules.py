@@ -7,7 +7,8 @@ from firestore_outbox.lane.hold_room import HoldRoom
 from firestore_outbox.lane.lease import Hold
 from firestore_outbox.lane.pacing import Allowance
 from firestore_outbox.lane.state import Lane, ThreadHold
-from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
+from firestore_outbox.messages.model import OutboxMessage
+from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.providers.outcome import ErrorCode, Outcome, Rejected, Retryable, Sent
 from firestore_outbox.sending.completion import lane_after
 from firestore_outbox.sending.decide import MarkSent, Policy, RetryAt, Verdict, decide
@@ -75,7 +76,7 @@ outcomes = st.lists(
 def test_no_message_overtakes_another_of_its_thread_and_no_thread_waits_for_another(
     threads: list[int], results: list[Outcome], page: int, finish: list[int], held: int
 ) -> None:
-    """Four threads, of which so many can be held; three messages at a time, outcomes and completions in any order, and
+    """Four threads, a number of them held; three messages at a time, outcomes and completions in any order, and
     a query that sees a page."""
     queue = {f"request-{n:02}": message(f"request-{n:02}", to=str(to), due=n / 100) for n, to in enumerate(threads)}
     wanted = {to: [key for key, m in queue.items() if m.to == str(to)] for to in set(threads)}

@@ -43,7 +43,7 @@ def test_two_accounts_at_40_a_minute_send_200_each_in_five_minutes_over_three_re
         return {name: times_of(calm, name) for name in ("one", "two")}
 
     async def restart(calm: Calm) -> None:
-        """As a new revision comes: every worker is told to stop, finishes, and is replaced."""
+        """As a new revision comes: every worker gets SIGTERM, finishes, and is replaced."""
         world = calm.world
         for place, old in enumerate(list(world.workers)):
             await old.process.serve(stopped(old.system))
@@ -135,7 +135,7 @@ def test_paced_lanes_do_not_waste_the_shared_cap() -> None:
 
 @pytest.mark.parametrize("global_per_second", [0, 20])
 @pytest.mark.parametrize("scope", ["recipient", "account", "app"])
-def test_a_throttle_makes_its_scope_wait_and_nobody_else(scope: str, global_per_second: float) -> None:
+def test_a_throttle_makes_its_scope_wait_and_no_other(scope: str, global_per_second: float) -> None:
     async def body(calm: Calm) -> dict[str, float]:
         for name in ("one", "two"):
             await calm.account(name)
@@ -177,12 +177,14 @@ def test_after_a_throttle_of_the_account_the_rate_recovers_step_by_step() -> Non
 
 def test_a_throttle_of_the_app_costs_each_worker_a_call_or_two_and_not_each_account() -> None:
     names = [f"account-{number}" for number in range(24)]
-    workers, retry_after = 2, 120
+    workers, retry_after, per_minute = 2, 120, 40
+    interval = 60 / per_minute
 
     async def body(calm: Calm) -> tuple[datetime, list[datetime], int]:
         for name in names:
-            await calm.account(name, pace={"perMinute": 40})
-            await calm.send_many(20, account_id=name)  # one account after the other: they send at different moments
+            await calm.account(name, pace={"perMinute": per_minute})
+            await calm.send_many(20, account_id=name)
+            await asyncio.sleep(interval / len(names))  # the accounts' sends are spread over the interval of the pace
         await asyncio.sleep(5)
         calm.world.provider.faults = Faults.model_validate(
             {"throttleRate": 1.0, "throttleScope": "app", "retryAfterSeconds": retry_after}

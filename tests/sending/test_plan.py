@@ -9,7 +9,8 @@ from firestore_outbox.lane.hold_room import HoldRoom
 from firestore_outbox.lane.lease import Hold
 from firestore_outbox.lane.pacing import Allowance
 from firestore_outbox.lane.state import Lane, ThreadHold
-from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
+from firestore_outbox.messages.model import OutboxMessage
+from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.messages.validation import InvalidMessage
 from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
 from firestore_outbox.sending.plan import (
@@ -140,14 +141,14 @@ def test_a_hindered_account_claims_nothing_but_still_ends_what_is_to_end(
     assert len(made.endings) == 1
 
 
-def test_an_uncertain_message_is_settled_when_its_wait_is_over_even_if_the_account_is_parked() -> None:
+def test_an_uncertain_message_is_settled_when_its_wait_has_ended_even_if_the_account_is_parked() -> None:
     doubted = message("request-1", status=OutboxStatus.UNCERTAIN, attempts=1, due=60)
     made = planned(doubted, account=account(status=AccountStatus.PARKED))
     assert made.settle == (doubted,)
     assert planned(doubted, now=at(30)).next_at == at(60)
 
 
-def test_an_uncertain_message_held_for_a_person_holds_back_nobody() -> None:
+def test_an_uncertain_message_held_for_a_person_holds_back_no_other() -> None:
     held = message("request-1", status=OutboxStatus.UNCERTAIN, attempts=1, next_attempt_at=None)
     lane = Lane(holds={held.thread_id: ThreadHold(until=at(5), request_id="request-1")})
     assert ids(planned(held, message("request-2"), lane=lane).claims) == ["request-2"]

@@ -84,6 +84,7 @@ def test_in_bulk_the_overlap_costs_next_to_nothing(per_minute: int, concurrency:
             for number in range(count):
                 clients.create_task(calm.send(f"shop-{number:05d}", to=f"+49{number}"))
                 await asyncio.sleep(0.002)  # not all within the same millisecond
+        await asyncio.sleep(5)  # the turns that find the account paused have ended
         meter = Meter(calm)
         await calm.world.client.system.resume("shop")
         await calm.until(lambda: calm.statuses()["sent"] == count)

@@ -17,7 +17,7 @@ DAY = timedelta(hours=24)
 
 
 def entry(state: State = State.HOT, seconds: float = 0, **fields: Any) -> Entry:
-    """One that entered its state so many seconds after NOW."""
+    """One that entered its state this number of seconds after NOW."""
     now = at(seconds)
     times = {
         State.CONNECTING: (now + RULES.connect + RULES.grace, now, None),
@@ -37,7 +37,7 @@ def entry(state: State = State.HOT, seconds: float = 0, **fields: Any) -> Entry:
 
 
 def used(seconds: float = 60, **fields: Any) -> Entry:
-    """A hot one that is in use until so many seconds after NOW."""
+    """A hot one that is in use until this number of seconds after NOW."""
     return entry(used_until=at(seconds), **fields)
 
 

@@ -53,7 +53,7 @@ def test_the_next_move_follows_from_the_state(hot: HotSet, memory: Memory, move:
 # --- connecting
 
 
-def test_when_it_is_up_it_is_hot_and_whoever_waits_is_woken() -> None:
+def test_when_it_is_up_it_is_hot_and_waiting_lanes_are_woken() -> None:
     step = found(hotset(a=entry(CONNECTING, used_until=at(120))), Seen.UP, 10, Memory(failures=2, sticky_left=s(50)))
     up = step.hot.entries["a"]
     assert (up.state, up.hot_since, up.used_until, up.turn_since) == (HOT, at(10), at(70), at(10))
@@ -61,7 +61,7 @@ def test_when_it_is_up_it_is_hot_and_whoever_waits_is_woken() -> None:
     assert step.memory == Memory(failures=2, sticky_left=s(50))
 
 
-def test_one_that_came_up_for_its_seat_is_in_nobodys_use() -> None:
+def test_one_that_came_up_for_its_seat_is_not_in_use() -> None:
     hot = hotset(a=entry(CONNECTING, sticky=True, sticky_left=DAY))
     up = found(hot, Seen.UP, memory=Memory(sticky_left=DAY)).hot.entries["a"]
     assert not up.in_use(NOW)
@@ -115,7 +115,7 @@ def test_a_look_at_one_that_is_up_moves_its_times() -> None:
     assert step.news is None
 
 
-def test_a_doubt_that_was_unfounded_lets_whoever_waits_go_on() -> None:
+def test_a_doubt_that_was_unfounded_lets_waiting_lanes_go_on() -> None:
     step = found(hotset(a=used(doubted=True)), Seen.UP)
     assert not step.hot.entries["a"].doubted
     assert step.news is News.UP
@@ -153,7 +153,7 @@ def test_trouble_after_a_good_while_is_the_first_again() -> None:
 # --- cooling
 
 
-def test_one_that_nobody_needs_is_put_to_sleep() -> None:
+def test_one_that_is_not_needed_is_put_to_sleep() -> None:
     assert str(cooled(view(hotset(a=entry()))).hot) == "a:disconnecting | -"
 
 
@@ -203,7 +203,7 @@ def test_one_that_was_given_up_is_stopped_when_its_gateway_answers_again() -> No
 
 @pytest.mark.parametrize("state", [State.COLD, CONNECTING, HOT])
 @pytest.mark.parametrize("what", list(Seen))
-def test_what_was_found_in_a_state_that_is_over_says_nothing(state: State, what: Seen) -> None:
+def test_what_was_found_in_a_state_that_has_ended_says_nothing(state: State, what: Seen) -> None:
     hot, memory = hotset(a=entry(DISCONNECTING)), Memory(failures=1)
     assert seen(view(hot, memory=memory), what, state) == Step(hot=hot, memory=memory)
 
@@ -213,7 +213,7 @@ def test_after_trouble_the_count_and_the_wait_stay() -> None:
     assert found(hotset(a=entry(DISCONNECTING)), Seen.DOWN, memory=memory).memory == memory
 
 
-def test_one_that_is_wanted_again_while_it_goes_down_is_next_if_nobody_was_before_it() -> None:
+def test_one_that_is_wanted_again_while_it_goes_down_is_next_if_no_other_was_before_it() -> None:
     hot = hotset({"a": waiting()}, a=entry(DISCONNECTING), x=used())
     assert str(found(hot, Seen.DOWN).hot) == "a:connecting x:hot | -"
 
@@ -225,7 +225,7 @@ def test_a_session_that_came_up_by_itself_takes_a_free_place_and_forgets_its_tro
     memory = Memory(astray=Astray.REPORTED, failures=3, retry_at=at(999), trouble=Trouble.NEEDS_PAIRING)
     step = found(hotset(x=used()), Seen.UP, memory=memory)
     assert str(step.hot) == "a:hot x:hot | -"
-    assert step.memory == Memory(sticky_left=DAY)
+    assert step.memory == Memory(sticky_left=DAY, contacts_next=0)
     assert step.hot.entries["a"].sticky
     assert step.news is News.UP
 
@@ -233,7 +233,7 @@ def test_a_session_that_came_up_by_itself_takes_a_free_place_and_forgets_its_tro
 @pytest.mark.parametrize(
     "hot", [hotset(x=used(), y=used()), hotset({"b": waiting(), "c": waiting()}, x=entry(DISCONNECTING))]
 )
-def test_without_a_place_for_it_it_is_stopped_but_its_trouble_is_over(hot: HotSet) -> None:
+def test_without_a_place_for_it_it_is_stopped_but_its_trouble_has_ended(hot: HotSet) -> None:
     memory = Memory(astray=Astray.REPORTED, failures=3, retry_at=at(999), trouble=Trouble.NEEDS_PAIRING)
     step = found(hot, Seen.UP, memory=memory)
     assert step.hot == hot

@@ -29,8 +29,8 @@ from firestore_outbox.local.simulators.faults import parse_faults
 from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET, ProviderSimulator
 from firestore_outbox.messages.enqueue import NewMessage, batch
 from firestore_outbox.operations.why import Cause
+from firestore_outbox.providers.built_in import ProviderSettings, providers
 from firestore_outbox.providers.credentials import WEBHOOK_SECRET, FixedCredentials
-from firestore_outbox.providers.registry import ProviderSettings, providers
 from firestore_outbox.sessions.store import SessionStore
 from firestore_outbox.settings import Settings
 from firestore_outbox.web.tasks import TaskEndpoint
@@ -50,7 +50,7 @@ class World:
         self.settings = settings
         self.firestore = FirestoreEmulator(clock=self.clock)
         self.tasks = TasksEmulator(clock=self.clock, send=self._task, queues=[settings.queue_name], random=Random(1))
-        self.tasks._dispatcher._issuer = _NoTokens()  # type: ignore[assignment]  # nobody here checks them
+        self.tasks._dispatcher._issuer = _NoTokens()  # type: ignore[assignment]  # no part of the test checks them
         self.simulator = ProviderSimulator(
             webhook="http://functions/{provider}/{accountId}", clock=self.clock, random=Random(1), send=self._webhook
         )
@@ -114,7 +114,7 @@ class World:
         return running
 
     async def places(self) -> str:
-        return str(await SessionStore(self.system.gateway).hot_set())
+        return str((await SessionStore(self.system.gateway).shards())[0].hot)
 
     async def until(self, condition: Callable[[], Awaitable[bool]], within: float = 600) -> float:
         began = self.clock()

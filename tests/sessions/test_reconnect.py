@@ -34,7 +34,7 @@ async def down_for_minutes(calm: Calm) -> None:
 
 
 def asleep(calm: Calm) -> bool:
-    """Nobody holds the lane, and the pause is far from over."""
+    """No worker holds the lane, and the pause is far from its end."""
     lane = calm.lane()
     return bool(lane["state"] == "idle" and lane["pausedUntil"] > calm.world.clock() + timedelta(seconds=30))
 
@@ -81,7 +81,7 @@ def test_a_message_that_came_during_the_pause_does_not_keep_the_lane_asleep() ->
     simulate(body)
 
 
-def test_a_session_that_flaps_with_nothing_to_send_wakes_nobody() -> None:
+def test_a_session_that_flaps_with_nothing_to_send_wakes_no_lane() -> None:
     async def body(calm: Calm) -> None:
         await calm.account()
         await calm.send("request-1")

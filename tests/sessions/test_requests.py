@@ -36,7 +36,7 @@ def test_without_a_free_place_it_stands_in_line() -> None:
     assert step.wake == frozenset()
 
 
-def test_whoever_came_first_goes_first_however_often_the_others_ask() -> None:
+def test_the_first_to_come_goes_first_however_often_the_others_ask() -> None:
     hot = hotset(x=used(), y=used())
     for account_id in ("b", "a", "c"):
         hot = wanted(hot, account_id, now=at("bac".index(account_id))).hot
@@ -49,7 +49,7 @@ def test_asking_again_keeps_the_place_in_line_alive() -> None:
     assert (hot.line["a"].since, hot.line["a"].until) == (NOW, at(120 + 180))
 
 
-def test_a_session_that_nobody_uses_makes_room_and_its_lane_is_woken() -> None:
+def test_a_session_that_is_not_in_use_makes_room_and_its_lane_is_woken() -> None:
     step = wanted(hotset(x=used(), y=sticky(DAY)))
     assert str(step.hot) == "x:hot y:disconnecting | a y"
     assert step.wake == {"y"}
@@ -123,7 +123,7 @@ def test_after_trouble_it_waits_and_takes_no_place_meanwhile(hot: HotSet) -> Non
     assert step.hot.entries.keys() == hot.entries.keys()
 
 
-def test_when_the_wait_is_over_it_is_tried_again() -> None:
+def test_when_the_wait_has_ended_it_is_tried_again() -> None:
     step = wanted(memory=Memory(retry_at=at(30), trouble=Trouble.BROKEN, failures=2), now=at(30))
     assert str(step.hot) == "a:connecting | -"
     assert step.memory.failures == 2
@@ -138,7 +138,7 @@ def test_refused_credentials_are_left_to_the_send_to_find() -> None:
 # --- a hot one
 
 
-def test_a_hot_session_is_used_and_nobody_takes_it_away() -> None:
+def test_a_hot_session_is_used_and_not_taken_away() -> None:
     step = wanted(hotset(a=idle()))
     assert step.answer == Hot(at(60))
     assert step.hot.entries["a"].in_use(at(59))
@@ -169,7 +169,7 @@ def test_a_turn_ends_when_others_wait_and_the_session_stays_until_what_is_in_fli
     assert again.hot == step.hot
 
 
-def test_a_turn_goes_on_if_nobody_waits() -> None:
+def test_a_turn_goes_on_if_no_lane_waits() -> None:
     hot = hotset(a=used(60, turn_since=at(-1200)), x=used())
     assert isinstance(wanted(hot).answer, Hot)
 
@@ -190,7 +190,7 @@ def test_for_one_that_waits_only_one_gives_way() -> None:
     assert isinstance(wanted(hot, "x").answer, Hot)
 
 
-def test_one_that_gave_way_goes_on_if_nobody_waits_any_more() -> None:
+def test_one_that_gave_way_goes_on_if_no_lane_waits_any_more() -> None:
     hot = hotset({"a": waiting()}, a=used(60, turn_since=at(-200)), x=used())
     step = wanted(hot)
     assert isinstance(step.answer, Hot)
@@ -217,7 +217,7 @@ def test_with_budget_left_it_takes_a_free_seat() -> None:
     assert not is_done(hotset(a=used(sticky_left=DAY), x=sticky(DAY))).hot.entries["a"].sticky
 
 
-def test_if_somebody_waits_it_goes_at_once() -> None:
+def test_if_a_lane_waits_it_goes_at_once() -> None:
     step = is_done(hotset({"b": waiting()}, a=used(), x=used()))
     assert str(step.hot) == "a:disconnecting x:hot | b"
     assert step.wake == {"a"}
@@ -269,5 +269,5 @@ def test_news_of_a_session_that_we_brought_up_are_no_news(state: State) -> None:
     assert (step.hot, step.memory, step.wake) == (hot, Memory(), frozenset())
 
 
-def test_the_rules_of_these_tests_are_those_of_production_but_for_the_size() -> None:
+def test_the_rules_of_these_tests_are_those_of_production_except_for_the_size() -> None:
     assert Rules(slots=2) == RULES

@@ -61,7 +61,7 @@ def test_a_connection_for_a_seat_alone_can_be_taken_away_too() -> None:
     assert made(hot) == "x:hot y:disconnecting | a y"
 
 
-def test_nobody_more_goes_than_is_needed() -> None:
+def test_no_more_sessions_go_than_are_needed() -> None:
     rules = Rules(slots=4)
     leaving = {"v": entry(DISCONNECTING), "w": idle(), "x": idle(), "y": idle()}
     assert made(hotset({"a": waiting()}, **leaving), rules=rules) == "v:disconnecting w:hot x:hot y:hot | a"
@@ -79,7 +79,7 @@ def test_places_in_line_end_with_their_time() -> None:
     assert made(hotset({"a": waiting(until=5)}, x=used(99), y=used(99)), 5) == "x:hot y:hot | -"
 
 
-def test_a_session_that_nobody_could_stop_is_dropped_and_its_lane_is_told() -> None:
+def test_a_session_that_could_not_be_stopped_is_dropped_and_its_lane_is_woken() -> None:
     leaving = entry(DISCONNECTING, sticky_left=s(70))
     result = settled(hotset({"a": waiting(until=999)}, x=used(999), y=leaving), at(120), RULES)
     assert str(result.hot) == "a:connecting x:hot | -"
@@ -95,7 +95,7 @@ def test_a_session_that_is_being_stopped_keeps_its_place_until_then() -> None:
 # --- seats
 
 
-def test_a_free_seat_goes_to_whoever_waits_for_one() -> None:
+def test_a_free_seat_goes_to_a_session_that_waits_for_one() -> None:
     result = settled(hotset({"a": waiting(is_sticky=True, left=DAY)}), NOW, RULES)
     assert str(result.hot) == "a:connecting | -"
     assert (result.hot.entries["a"].sticky, result.hot.entries["a"].in_use(NOW)) == (True, False)
@@ -107,7 +107,7 @@ def test_there_are_never_more_seats_than_allowed() -> None:
     assert made(hotset(line)) == "a:connecting | b c"
 
 
-def test_whoever_is_due_goes_before_whoever_waits_for_a_seat() -> None:
+def test_a_session_that_is_due_goes_before_one_that_waits_for_a_seat() -> None:
     line = {"a": waiting(0, is_sticky=True, left=DAY), "b": waiting(9)}
     assert made(hotset(line, x=used())) == "b:connecting x:hot | a"
 

@@ -2,7 +2,7 @@
 never, sessions that fail, fall, restart and are started by people, gateways that do not answer. What must hold, holds
 always.
 
-The provider here is a table of which sessions run. Only a session's own lane orders it, as in production.
+The provider here is a table of the sessions that run. Only a session's own lane orders it, as in production.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Model:
         self.commit(account_id, done(self.view(account_id), self.random.choice([None, next_at])))
 
     def dies(self, account_id: str) -> None:
-        """The worker that used it: nobody says that it is done."""
+        """The worker that used it dies: nothing says that it is done."""
         self.using.pop(account_id, None)
 
     def run_lane(self, account_id: str) -> None:
@@ -160,7 +160,7 @@ class Model:
         pair = (old.state if old else State.COLD, new.state if new else State.COLD)
         assert pair[0] is pair[1] or pair in ONE_STEP | THROUGH_COLD, pair
         if old is not None and old.in_use(self.now) and account_id != actor:
-            assert new == old, "in use, and somebody else changed it"
+            assert new == old, "in use, and another lane changed it"
         if old is not None and new is not None and old.sticky_left is not None:
             assert new.remaining(self.now) <= old.remaining(self.now)
 
@@ -169,13 +169,13 @@ class Model:
         for account_id, until in self.using.items():
             entry = self.hot.entries.get(account_id)
             if until > self.now:
-                assert entry is not None, "taken away from whoever uses it"
-                assert entry.state is not State.DISCONNECTING, "taken away from whoever uses it"
+                assert entry is not None, "taken away while it is in use"
+                assert entry.state is not State.DISCONNECTING, "taken away while it is in use"
         for account_id in self.up - self.strayed:
             assert account_id in self.hot.entries, "up without a place"
 
     def settle(self) -> None:
-        """No free place while somebody is due, as long as anybody looks."""
+        """No free place while a session is due, as long as any lane looks."""
         while self.woken:
             self.run_lane(min(self.woken))
 
@@ -241,7 +241,7 @@ def test_when_everything_is_quiet_everything_is_cold(seed: int) -> None:
 
 @pytest.mark.parametrize(("slots", "accounts"), [(1, 4), (2, 6), (5, 20)])
 def test_accounts_that_never_have_enough_take_turns(slots: int, accounts: int) -> None:
-    """All have more to send than they ever can. Nobody waits longer than the others' turns take."""
+    """All have more to send than they ever can. None waits longer than the others' turns take."""
     rules = Rules(slots=slots)
     model = Model(Random(1), rules, [f"account-{number:02d}" for number in range(accounts)], is_calm=True)
     asks_at = dict.fromkeys(model.accounts, NOW)
@@ -275,7 +275,7 @@ def test_accounts_that_never_have_enough_take_turns(slots: int, accounts: int) -
     assert min(model.turns.values()) > 6 * 3600 / ((rules.turn.total_seconds() + 20) * rounds) - 3
 
 
-def test_a_due_message_never_waits_behind_sessions_that_nobody_sends_with() -> None:
+def test_a_due_message_never_waits_behind_sessions_that_are_not_in_use() -> None:
     rules = Rules(slots=5)
     model = Model(Random(1), rules, ["due"], is_calm=True)
     for number in range(5):

@@ -1,4 +1,4 @@
-"""The hot set's documents: what is written is read, and nobody's write is lost."""
+"""The hot set's documents: what is written is read, and no write is lost."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_what_is_written_is_read_and_can_be_taken_back(hot: HotSet, memory: Memo
     in_world(story)
 
 
-def test_a_write_on_what_somebody_else_changed_is_refused_as_a_whole() -> None:
+def test_a_write_on_what_another_changed_is_refused_as_a_whole() -> None:
     async def story(world: World) -> None:
         store = world.client.store
         first = await store.read("acme")
@@ -91,12 +91,12 @@ def test_an_unchanged_set_costs_no_write() -> None:
         assert await store.write("acme", first, Step(hot=SETS[1], memory=Memory()))
         stored = await store.read("acme")
         assert await store.write("acme", stored, Step(hot=SETS[1], memory=Memory()))
-        assert (await store.read("acme")).hot_version == stored.hot_version
+        assert (await store.read("acme")).shard.version == stored.shard.version
 
     in_world(story)
 
 
-def test_one_that_was_dropped_by_others_is_told_so_and_keeps_the_rest_of_its_memory() -> None:
+def test_one_that_was_dropped_by_others_learns_it_and_keeps_the_rest_of_its_memory() -> None:
     async def story(world: World) -> None:
         store = world.client.store
         victim = await store.read("victim")

@@ -31,6 +31,7 @@ from firestore_outbox.firestore.gateway import Gateway
 from firestore_outbox.lane.engine import LaneEngine
 from firestore_outbox.lane.holder import Holder
 from firestore_outbox.lane.ref import SESSION, LaneRef, session_lane
+from firestore_outbox.lane.requests import OpenRequests
 from firestore_outbox.lane.state import Later, More, Nothing, Work, overdue
 from firestore_outbox.lane.store import LaneStore
 from firestore_outbox.lane.tasks import CloudTasks
@@ -38,14 +39,17 @@ from firestore_outbox.lane.wake import LANE_TASK, Waker
 from firestore_outbox.local.simulation.processes import Process, ProcessDied, gate_tasks
 from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET, ProviderSimulator
 from firestore_outbox.messages.model import OutboxMessage, TextPart
+from firestore_outbox.providers.built_in import ProviderSettings, providers
 from firestore_outbox.providers.credentials import WEBHOOK_SECRET, FixedCredentials
 from firestore_outbox.providers.outcome import NotConnected, Sent
 from firestore_outbox.providers.protocol import SessionChanged
-from firestore_outbox.providers.registry import Providers, ProviderSettings, Received, providers
+from firestore_outbox.providers.registry import Providers, Received
 from firestore_outbox.sending.backoff import Backoff
 from firestore_outbox.sessions.handler import SessionHandler
 from firestore_outbox.sessions.hotset import HotSet
+from firestore_outbox.sessions.layout import Layout
 from firestore_outbox.sessions.requests import Hot, News, NotYet
+from firestore_outbox.sessions.sets import Sets
 from firestore_outbox.sessions.slots import HotSet as Places
 from firestore_outbox.sessions.states import Rules
 from firestore_outbox.sessions.store import SessionStore
@@ -138,6 +142,7 @@ class SendingHandler:
 class Machine:
     process: Process
     engine: LaneEngine
+    requests: OpenRequests
     waker: Waker
     lanes: LaneStore
     hot: HotSet
@@ -146,13 +151,14 @@ class Machine:
 
 
 class World:
-    def __init__(self, *, rules: Rules | None = None, workers: int = 2) -> None:
+    def __init__(self, *, rules: Rules | None = None, workers: int = 2, shards: int = 1) -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, virtual_time.VirtualTimeLoop)
         gate_tasks(loop)
         self.loop = loop
         self.random = Random("world")
         self.rules = rules or Rules()
+        self.sets = Sets(default=Layout(slots=self.rules.slots, shards=shards))
         self.clock = virtual_time.VirtualClock(loop)
         self.queue = Queue()
         self.settings = Settings()
@@ -160,7 +166,7 @@ class World:
         self.tasks = TasksEmulator(
             clock=self.clock, send=self._task, queues=[self.settings.queue_name], random=Random("tasks")
         )
-        self.tasks._dispatcher._issuer = _NoTokens()  # type: ignore[assignment]  # nobody here checks them
+        self.tasks._dispatcher._issuer = _NoTokens()  # type: ignore[assignment]  # no part of the test checks them
         self.simulator = ProviderSimulator(
             webhook="http://functions/{provider}/{accountId}",
             clock=self.clock,
@@ -188,7 +194,7 @@ class World:
 
     def _assembled(self, process: Process, client: AsyncClient) -> Machine:
         gateway = Gateway(client, jitter=Random(process.name).random)
-        lanes, store = LaneStore(gateway), SessionStore(gateway)
+        lanes, store = LaneStore(gateway), SessionStore(gateway, self.sets)
         tasks = CloudTasks.over(InProcessChannel([self.tasks.service]), self.settings, self.clock)
         waker = Waker(lanes, tasks, self.clock)
         adapters = providers(
@@ -211,7 +217,10 @@ class World:
 
         hot = HotSet(store, waker, rules=self.rules, clock=self.clock, random=Random(process.name), on_news=on_news)
         engine = LaneEngine(
-            {SESSION: SessionHandler(hot, adapters, self.clock), SENDING: SendingHandler(self, hot, adapters)},
+            {
+                SESSION: SessionHandler(hot, adapters, self.clock, webhook_url="http://functions"),
+                SENDING: SendingHandler(self, hot, adapters),
+            },
             lanes=lanes,
             waker=waker,
             owner=process.name,
@@ -223,7 +232,8 @@ class World:
             backoff=Backoff(base=timedelta(seconds=60), cap=timedelta(seconds=900)),
             random=Random(process.name),
         )
-        return Machine(process, engine, waker, lanes, hot, store, adapters)
+        requests = OpenRequests(engine, self.clock, longest=timedelta(seconds=540), most=80)
+        return Machine(process, engine, requests, waker, lanes, hot, store, adapters)
 
     def crash(self, place: int) -> None:
         self.workers[place].process.die()
@@ -237,7 +247,7 @@ class World:
         if self.loses_tasks:
             return Answered(200)
         machine = self._any()
-        endpoint = TaskEndpoint({LANE_TASK: lane_work(machine.engine, machine.waker)})
+        endpoint = TaskEndpoint({LANE_TASK: lane_work(machine.requests, machine.engine, machine.waker)})
         answer = await machine.process.serve(endpoint.answer(urlsplit(call.url).path, call.body, call.headers))
         return Answered(answer.status)
 
@@ -252,10 +262,10 @@ class World:
         return Answered(200)
 
     async def sweep(self) -> None:
-        """What the sweep does about lanes: those that nobody came for are woken."""
+        """What the sweep does about lanes: those that no worker came for are woken."""
         grace = timedelta(seconds=10)
         now = self.clock()
-        for ref, lane in await self.client.lanes.overdue(now - grace, 300):
+        for ref, lane in [(one.ref, one.lane) for one in await self.client.lanes.acquirable(now - grace, 300)]:
             if overdue(lane, now, grace):
                 await self.client.waker.enqueue(ref, now)
 
@@ -268,7 +278,7 @@ class World:
     # --- what is ordered
 
     async def due(self, account_id: str, *after: float) -> None:
-        """Messages that are due so many seconds from now."""
+        """Messages that are due this number of seconds from now."""
         now = self.clock()
         times = [now + timedelta(seconds=seconds) for seconds in after or (0,)]
         self.queue.due.setdefault(account_id, []).extend(times)
@@ -294,7 +304,10 @@ class World:
         return running
 
     async def places(self) -> Places:
-        return await self.client.store.hot_set()
+        """All shards in one."""
+        shards = [shard.hot for shard in await self.client.store.shards()]
+        entries = {account: entry for hot in shards for account, entry in hot.entries.items()}
+        return Places(entries=entries, line={a: waiting for hot in shards for a, waiting in hot.line.items()})
 
     def seconds(self) -> float:
         return (self.clock() - START).total_seconds()

@@ -25,6 +25,7 @@ _HOME = {
     "watch_thread": "backend.batch",
     "new_request_id": "backend.batch",
     "thread_id_of": "messages.ids",
+    "seal_parts": "sealing.envelope",
     "InvalidMessage": "backend.message",
     "Message": "backend.batch",
     "Written": "backend.batch",
@@ -33,6 +34,11 @@ _HOME = {
     "Profile": "providers.protocol",
     "Secret": "providers.protocol",
     "Checked": "providers.protocol",
+    "Contact": "providers.protocol",
+    "Contacts": "providers.protocol",
+    "ContactsPage": "providers.protocol",
+    "Pairing": "providers.protocol",
+    "PairingCode": "providers.protocol",
     "PartReceipt": "providers.protocol",
     "InboundMessage": "providers.protocol",
     "SessionChanged": "providers.protocol",
@@ -86,6 +92,7 @@ __all__ = [  # noqa: RUF022 - in the order of the table above; a test compares t
     "watch_thread",
     "new_request_id",
     "thread_id_of",
+    "seal_parts",
     "InvalidMessage",
     "Message",
     "Written",
@@ -93,6 +100,11 @@ __all__ = [  # noqa: RUF022 - in the order of the table above; a test compares t
     "Profile",
     "Secret",
     "Checked",
+    "Contact",
+    "Contacts",
+    "ContactsPage",
+    "Pairing",
+    "PairingCode",
     "PartReceipt",
     "InboundMessage",
     "SessionChanged",
@@ -175,8 +187,13 @@ if TYPE_CHECKING:
     from firestore_outbox.providers.parts import OnePart
     from firestore_outbox.providers.protocol import (
         Checked,
+        Contact,
+        Contacts,
+        ContactsPage,
         InboundMessage,
         MediaMode,
+        Pairing,
+        PairingCode,
         PartReceipt,
         Profile,
         Provider,
@@ -188,6 +205,7 @@ if TYPE_CHECKING:
         WebhookEvent,
     )
     from firestore_outbox.receipts.rules import Arrived, Bounced, Progress
+    from firestore_outbox.sealing.envelope import seal_parts
     from firestore_outbox.settings import Settings
     from firestore_outbox.web.asgi import create_app
 

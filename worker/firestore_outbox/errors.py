@@ -20,7 +20,7 @@ class Unavailable(OutboxError):
 
 
 class StoreUnavailable(Unavailable):
-    """Firestore did not answer. A commit may or may not have been applied; whoever asked must look."""
+    """Firestore did not answer. A commit may or may not have been applied; the caller must look."""
 
 
 class TasksUnavailable(Unavailable):

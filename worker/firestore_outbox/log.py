@@ -142,9 +142,21 @@ def visible_late(
 # --- messages and accounts
 
 
-def attempt_ended(account_id: str, request_id: str, outcome: str, status: str) -> None:
-    message = "an attempt ended"
-    _line(logging.DEBUG, "attempt_ended", message, account_id, requestId=request_id, outcome=outcome, status=status)
+def attempt_ended(
+    account_id: str, request_id: str, outcome: str, status: str, *, code: str | None, again_at: datetime | None
+) -> None:
+    """`code` is the error's; `again_at` says when a message that is still queued is tried again."""
+    _line(
+        logging.DEBUG,
+        "attempt_ended",
+        "an attempt ended",
+        account_id,
+        requestId=request_id,
+        outcome=outcome,
+        status=status,
+        code=code,
+        againAt=again_at,
+    )
 
 
 def message_refused(account_id: str | None, request_id: str, sentence: str) -> None:
@@ -172,6 +184,35 @@ def adapter_failed(
 def credentials_unavailable(account_id: str, error: Exception) -> None:
     message, reason = "the credentials of an account cannot be read", masked(str(error)) or error_shown(error)
     _line(logging.ERROR, "credentials_unavailable", message, account_id, reason=reason)
+
+
+def key_unavailable(account_id: str, error: Exception) -> None:
+    message, reason = "the key of a sealed message cannot be had", masked(str(error)) or error_shown(error)
+    _line(logging.ERROR, "key_unavailable", message, account_id, reason=reason)
+
+
+def billing_changed(account_id: str, plan: str, until: datetime | None) -> None:
+    _line(logging.INFO, "billing_changed", "what is paid changed an account's plan", account_id, plan=plan, until=until)
+
+
+def billing_refused(reason: str) -> None:
+    message = "an event that is said to be Stripe's was refused"
+    _line(logging.WARNING, "billing_refused", message, None, reason=masked(reason))
+
+
+def billing_customer_unknown(customer: str) -> None:
+    message = "an event is about a customer that no account has"
+    _line(logging.WARNING, "billing_customer_unknown", message, None, customer=masked(customer))
+
+
+def billing_price_unknown(account_id: str, price: str) -> None:
+    message = "an account pays a price that buys no plan"
+    _line(logging.ERROR, "billing_price_unknown", message, account_id, price=masked(price))
+
+
+def billing_unavailable(account_id: str | None, error: Exception) -> None:
+    message, reason = "Stripe or Firestore cannot be used for billing", masked(str(error)) or error_shown(error)
+    _line(logging.ERROR, "billing_unavailable", message, account_id, reason=reason)
 
 
 def credentials_stale(account_id: str, error: Exception) -> None:
@@ -202,6 +243,57 @@ def media_not_uploaded(account_id: str, media_id: str, detail: str) -> None:
 def media_handle_refused(account_id: str, media_id: str) -> None:
     message = "the provider refused the handle of a file"
     _line(logging.WARNING, "media_handle_refused", message, account_id, mediaId=media_id)
+
+
+def inbound_files_stored(account_id: str, message_id: str, files: int) -> None:
+    message = "the files of an inbound message were stored"
+    _line(logging.INFO, "inbound_files_stored", message, account_id, messageId=message_id, files=files)
+
+
+def inbound_files_missing(account_id: str, message_id: str, reason: str) -> None:
+    message = "a file of an inbound message could not be had"
+    told = masked(reason)
+    _line(logging.WARNING, "inbound_files_missing", message, account_id, messageId=message_id, reason=told)
+
+
+def notification_delivered(account_id: str, notification_id: str, attempts: int, *, device_id: str | None) -> None:
+    """`device_id`: a device of a member; None: the account's webhook."""
+    message = f"{_receiver(device_id)} accepted a notification"
+    _line(
+        logging.INFO,
+        "notification_delivered",
+        message,
+        account_id,
+        notificationId=notification_id,
+        attempts=attempts,
+        deviceId=device_id,
+    )
+
+
+def notification_not_accepted(
+    account_id: str, notification_id: str, attempts: int, reason: str, *, given_up: bool, device_id: str | None
+) -> None:
+    message = f"{_receiver(device_id)} did not accept a notification"
+    _line(
+        logging.ERROR if given_up else logging.WARNING,
+        "notification_not_accepted",
+        message,
+        account_id,
+        notificationId=notification_id,
+        attempts=attempts,
+        reason=masked(reason),
+        givenUp=given_up,
+        deviceId=device_id,
+    )
+
+
+def device_removed(account_id: str, device_id: str, reason: str) -> None:
+    message = "a device cannot get notifications any more, and was removed"
+    _line(logging.INFO, "device_removed", message, account_id, deviceId=device_id, reason=masked(reason))
+
+
+def _receiver(device_id: str | None) -> str:
+    return "the account's webhook" if device_id is None else "a member's device"
 
 
 def storage_unavailable(account_id: str, error: Exception) -> None:
@@ -305,6 +397,11 @@ def sweep_failed(step: str, error: BaseException) -> None:
     _line(logging.ERROR, "sweep_failed", message, None, error, step=step)
 
 
+def retention_deleted(account_id: str, messages: int, threads: int) -> None:
+    message = "messages and threads that the account keeps no longer were deleted"
+    _line(logging.INFO, "retention_deleted", message, account_id, messages=messages, threads=threads)
+
+
 def pull_failed(step: str, error: BaseException) -> None:
     message = "a step of a pulling worker failed; the worker continues"
     _line(logging.ERROR, "pull_failed", message, None, error, step=lane_shown(step))
@@ -387,6 +484,11 @@ def request_id_taken(account_id: str, run_id: str, request_id: str) -> None:
     _line(logging.WARNING, "request_id_taken", message, account_id, runId=run_id, requestId=request_id)
 
 
+def opted_out(account_id: str, because: str, skipped: int) -> None:
+    message = "an address gets no more messages of runs"
+    _line(logging.INFO, "opted_out", message, account_id, because=because, skipped=skipped)
+
+
 def run_ended(account_id: str, run_id: str, status: str) -> None:
     _line(logging.INFO, "run_ended", "a run has ended", account_id, runId=run_id, status=status)
 
@@ -394,3 +496,11 @@ def run_ended(account_id: str, run_id: str, status: str) -> None:
 def _masked_id(provider_message_id: str | None) -> str | None:
     """Some providers put the person's number into the id of a message."""
     return None if provider_message_id is None else masked(provider_message_id)
+
+
+# --- the console
+
+
+def console_action(account_id: str | None, what: str, *, is_done: bool) -> None:
+    """`what` as in the log of actions, which says who did it."""
+    _line(logging.INFO, "console_action", "a person acted in the console", account_id, what=what, isDone=is_done)

@@ -7,7 +7,7 @@ that Python's thread pools hold during a fork and let go in the order in which t
 from __future__ import annotations
 
 import concurrent.futures.thread  # noqa: F401 - see above
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
 from opentelemetry.metrics import CallbackOptions, Histogram, Observation
@@ -50,6 +50,7 @@ _handler_runs = _Counter("outbox_handler_runs", "Runs of your handlers, by kind 
 _events_refused = _Counter("outbox_events_refused", "Events by HTTP that were refused, by what was wrong", "why")
 _limit_waits = _Counter("outbox_limit_waits_seconds", "Time that calls waited for a shared limit", "limit", unit="s")
 _limit_throttles = _Counter("outbox_limit_throttles", "429 answers to calls under a shared limit", "limit")
+_short_turns = _Counter("outbox_short_turns", "Events of new messages, by what became of the short turn", "became")
 _leases_lost = _Counter("outbox_leases_lost", "Lanes lost to another holder")
 _sweep_finds = _Counter("outbox_sweep_finds", "What the sweep had to wake, by kind", "kind")
 _sweep_failures = _Counter("outbox_sweep_failures", "Errors in the sweep, by step", "step")
@@ -153,6 +154,25 @@ _meter.create_observable_gauge(
     "outbox_limit_rate",
     [lambda _: [Observation(rate, {"limit": name}) for name, rate in _limit_rates.items()]],
     description="Calls a second that a shared limit allows now, all instances together",
+)
+
+
+def short_turn(became: str) -> None:
+    _short_turns.add(1, became)
+
+
+_sessions: dict[tuple[str, str], int] = {}
+
+
+def sessions(shard: str, by_state: Mapping[str, int]) -> None:
+    """A shard of a hot set, as this process last read or wrote it."""
+    _sessions.update({(shard, state): count for state, count in by_state.items()})
+
+
+_meter.create_observable_gauge(
+    "outbox_sessions",
+    [lambda _: [Observation(count, {"set": of, "state": state}) for (of, state), count in _sessions.items()]],
+    description="Accounts with a session in a shard of the hot set, by state, and those that wait for a slot",
 )
 
 

@@ -34,11 +34,11 @@ from firestore_outbox.firestore.writes import create
 from firestore_outbox.handlers.context import Context
 from firestore_outbox.handlers.registration import Registration
 from firestore_outbox.lane.ref import INBOUND
+from firestore_outbox.lane.tasks import RECEIPT_TASK
 from firestore_outbox.local.simulators.app import FORMS
 from firestore_outbox.local.simulators.own import OWN
+from firestore_outbox.providers.built_in import ProviderSettings, providers
 from firestore_outbox.providers.credentials import CredentialResolver, FixedCredentials
-from firestore_outbox.providers.registry import ProviderSettings, providers
-from firestore_outbox.receipts.late import RECEIPT_TASK
 from firestore_outbox.settings import Settings
 from firestore_outbox.web.tasks import TaskEndpoint
 from firestore_outbox.wiring import System, assemble

@@ -72,7 +72,7 @@ async def test_several_receipts_cost_as_much_as_one_by_one_and_take_far_fewer_ca
 
 
 async def test_bodies_that_tell_of_the_same_messages_at_once_lose_nothing(hooks: Hooks) -> None:
-    """Their commits meet; whoever comes second looks again."""
+    """Their commits meet; the second one looks again."""
     names = [f"request-{n:04d}" for n in range(30)]
     await hooks.sent(names)
     bodies = [

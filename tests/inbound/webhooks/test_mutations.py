@@ -24,7 +24,7 @@ from tests.inbound.webhooks.support import NAMES, Hooks, signature_of
 
 BODIES = int(os.environ.get("OUTBOX_WEBHOOK_MUTATIONS", "1000"))
 EACH = max(1, BODIES // (2 * len(NAMES)))
-"""For each provider: so many signed, and as many not."""
+"""For each provider: this number signed, and as many not."""
 
 TAKEN, REFUSED, TOO_LARGE = 200, 401, 413
 _as_often = settings(

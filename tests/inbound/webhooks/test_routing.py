@@ -148,7 +148,9 @@ async def test_a_tenant_who_signs_with_a_secret_of_their_own_reaches_no_other_ac
     assert hooks.tasks.asked == []
 
 
-async def test_accounts_that_share_a_number_and_differ_in_their_secret_are_told_apart(hooks: Hooks, name: str) -> None:
+async def test_accounts_that_share_a_number_and_differ_in_their_secret_are_distinguished(
+    hooks: Hooks, name: str
+) -> None:
     """Sessions of two gateways may both be called `default`."""
     for account_id in ("clinic", "stranger"):
         number = {"providerNumber": "default"}
@@ -205,7 +207,7 @@ async def test_a_path_whose_provider_is_not_the_accounts_is_refused(hooks: Hooks
 
 async def test_an_account_that_does_not_exist_has_no_webhook(hooks: Hooks, name: str) -> None:
     hooks.system.providers._credentials = FixedCredentials({"*": {"token": "t", "webhookSecret": APP}})
-    assert await told(hooks, name, inbound(), number="nobody", path="nobody") == 401
+    assert await told(hooks, name, inbound(), number="unknown", path="unknown") == 401
     assert hooks.wire.writes == 0
 
 

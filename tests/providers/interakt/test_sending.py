@@ -32,6 +32,16 @@ from tests.providers.support import message, providers_at, text
 TO = "+919999999999"
 TEMPLATE = TemplatePart(type="template", name="reminder", language="en", params=("Asha", "10:00"))
 
+VALUES = TemplatePart.model_validate(
+    {
+        "type": "template",
+        "name": "reminder",
+        "language": "en",
+        "params": {"header": {"image": "https://example.com/a.png"}, "body": ["10:00"], "buttons": ["", "t-1"]},
+    }
+)
+BY_ID = TemplatePart.model_validate({**TEMPLATE.model_dump(), "params": {"header": {"video": "4711"}}})
+
 
 def image(mime_type: str = "image/png", **fields: str) -> MediaPart:
     return MediaPart(type="media", mediaId="m-1", mimeType=mime_type, **fields)
@@ -59,6 +69,19 @@ async def link() -> AsyncIterator[Link]:
             {
                 "type": "Template",
                 "template": {"name": "reminder", "languageCode": "en", "bodyValues": ["Asha", "10:00"]},
+            },
+        ),
+        (
+            VALUES,
+            {
+                "type": "Template",
+                "template": {
+                    "name": "reminder",
+                    "languageCode": "en",
+                    "headerValues": ["https://example.com/a.png"],
+                    "bodyValues": ["10:00"],
+                    "buttonValues": {"1": ["t-1"]},
+                },
             },
         ),
         (image(), {"type": "Image", "data": {"mediaUrl": "https://files.example/m-1?signature=s3cret"}}),
@@ -101,7 +124,14 @@ async def test_a_file_is_sent_as_what_its_type_says(mime_type: str, kind: str) -
     assert json.loads(receiver.calls[0].body)["type"] == kind
 
 
-@pytest.mark.parametrize("part", [text(), image(caption="look"), TEMPLATE])
+async def test_a_header_by_a_files_id_is_refused_before_anything_is_sent(link: Link) -> None:
+    outcome = await link.send(to_send(BY_ID))
+    assert isinstance(outcome, Rejected)
+    assert (outcome.code, "https link" in outcome.detail) == (ErrorCode.INVALID_MESSAGE, True)
+    assert await link.calls() == []
+
+
+@pytest.mark.parametrize("part", [text(), image(caption="look"), TEMPLATE, VALUES])
 async def test_the_simulated_api_accepts_every_kind_of_part(link: Link, part: Part) -> None:
     outcome = await link.send(to_send(part))
     assert isinstance(outcome, Sent)
@@ -260,13 +290,13 @@ def test_every_error_that_can_be_ordered_has_a_sentence() -> None:
 # --- checking an account
 
 
-async def test_a_key_that_works_is_told_without_a_message_being_sent(link: Link) -> None:
+async def test_a_key_that_works_is_reported_without_a_message_being_sent(link: Link) -> None:
     checked = await link.check(apiKey="k3y")
     assert (checked.works, checked.detail) == (True, "Interakt accepts the key")
     assert await link.calls() == []
 
 
-async def test_the_check_asks_for_nobody() -> None:
+async def test_the_check_asks_for_no_customer() -> None:
     async with Answering(200, {"result": True, "data": {}}) as receiver, linked(NAME, url=receiver.url) as link:
         await link.check(apiKey="k3y")
     (call,) = receiver.calls
@@ -274,14 +304,14 @@ async def test_the_check_asks_for_nobody() -> None:
     assert json.loads(call.body)["filters"][0]["val"].startswith("2999")
 
 
-async def test_a_key_that_is_refused_is_told_with_what_to_do(link: Link) -> None:
+async def test_a_key_that_is_refused_is_reported_with_what_to_do(link: Link) -> None:
     await link.revoke()
     checked = await link.check(apiKey="k3y")
     assert not checked.works
     assert "copy it again" in checked.detail
 
 
-async def test_a_missing_key_is_told_without_a_call(link: Link) -> None:
+async def test_a_missing_key_is_reported_without_a_call(link: Link) -> None:
     assert not (await link.check()).works
 
 

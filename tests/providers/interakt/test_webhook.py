@@ -157,7 +157,7 @@ def test_a_receipt_without_an_echo_is_found_by_its_id() -> None:
         assert receipt(body("message_api_sent", sent_message(meta_data=meta_data))).correlation is None
 
 
-def test_a_receipt_of_somebody_elses_message_is_left_alone() -> None:
+def test_a_receipt_of_a_foreign_message_is_left_alone() -> None:
     foreign = sent_message(meta_data={"source_data": {"callback_data": "otp_login"}})
     it = the_one(body("message_api_sent", foreign))
     assert isinstance(it, Unrecognised)
@@ -238,7 +238,7 @@ def test_an_inbound_text_comes_from_a_number_that_can_be_answered() -> None:
         ({"country_code": "91", "phone_number": 9999999999}, TO),
         ({"channel_phone_number": "919999999999"}, TO),
         ({"channel_phone_number": "+91 99999 99999", "country_code": "+91"}, TO),
-        ({"country_code": "+999", "phone_number": "123456789"}, "+999123456789"),  # new to us, but somebody wrote
+        ({"country_code": "+999", "phone_number": "123456789"}, "+999123456789"),  # new to us, but a person wrote
     ],
 )
 def test_the_senders_number_may_be_in_one_piece_or_two(customer: dict[str, Any], sender: str) -> None:
@@ -250,7 +250,7 @@ def test_the_senders_number_may_be_in_one_piece_or_two(customer: dict[str, Any],
 @pytest.mark.parametrize(
     "customer", [None, {}, [], {"phone_number": "9999999999"}, {"channel_phone_number": "unknown"}]
 )
-def test_a_message_from_nobody_is_not_understood(customer: Any) -> None:
+def test_a_message_without_a_sender_is_not_understood(customer: Any) -> None:
     it = the_one(body("message_received", {"id": "in-1", "message": "x"}, customer=customer))
     assert it == Unrecognised(detail="message_received without the sender's number")
 
@@ -299,7 +299,7 @@ def test_a_choice_is_shown_by_its_title(kind: str) -> None:
     assert parts(inbound(message_content_type="InteractiveButtonReply", message=chosen)) == (text("Yes, please"),)
 
 
-def test_json_that_somebody_typed_stays_what_it_is() -> None:
+def test_json_that_a_person_typed_stays_what_it_is() -> None:
     typed = '{"button_reply": {"title": "ha"}}'
     assert parts(inbound(message=typed)) == (text(typed),)
 
@@ -355,7 +355,7 @@ async def test_a_number_outside_of_india_comes_in_one_piece(link: Link) -> None:
         b"[" * 200_000,
         json.dumps([{}] * (MAX_EVENTS + 1)).encode(),
         body("message_campaign_sent", sent_message()),
-        body("Somebody wrote this", sent_message()),
+        body("Ada wrote this", sent_message()),
         body("message_api_sent", None),
         body("message_api_sent", {}),
         body("message_api_sent", sent_message(id="")),
@@ -372,7 +372,7 @@ async def test_a_number_outside_of_india_comes_in_one_piece(link: Link) -> None:
 def test_what_cannot_be_read_is_unrecognised_and_quotes_nothing(raw: bytes) -> None:
     it = the_one(raw)
     assert isinstance(it, Unrecognised)
-    assert "Somebody" not in it.detail
+    assert "Ada" not in it.detail
 
 
 def test_a_list_of_events_is_read_and_a_bad_one_does_not_hide_the_others() -> None:

@@ -108,7 +108,7 @@ async def test_a_lost_answer_is_unknown_and_the_next_attempt_finds_the_message_d
     assert [call["delivered"] for call in await link.calls()] == [1, 0]
 
 
-async def test_a_call_that_somebody_else_signed_is_refused_and_the_account_parked() -> None:
+async def test_a_call_with_a_foreign_signature_is_refused_and_the_account_parked() -> None:
     async with linked(NAME, signingSecret="another") as link:
         assert isinstance(await link.send(message()), AuthFailed)
         assert [call["accepted"] for call in await link.calls()] == [False]
@@ -288,7 +288,7 @@ async def test_a_check_has_no_key_and_no_message() -> None:
     assert is_genuine(call.headers[SIGNATURE_HEADER.lower()], call.body, "s3cret", datetime.now(UTC))
 
 
-async def test_a_wrong_secret_is_told_with_what_to_do(link: Link) -> None:
+async def test_a_wrong_secret_is_reported_with_what_to_do(link: Link) -> None:
     checked = await link.check(url=f"{link.simulator.url}/signed_webhook", signingSecret="another")
     assert not checked.works
     assert "same signingSecret" in checked.detail

@@ -14,13 +14,14 @@ from firestore_emulator import virtual_time
 from firestore_outbox.local.simulators.faults import parse_faults
 from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET, ProviderSimulator
 from firestore_outbox.messages.model import MediaPart, OutboxMessage
+from firestore_outbox.providers.built_in import ProviderSettings, providers
 from firestore_outbox.providers.credentials import WEBHOOK_SECRET, Credentials, FixedCredentials
 from firestore_outbox.providers.http import Http
-from firestore_outbox.providers.media import MediaContent, MediaHandle, NotUploaded, ReadyMedia, Upload
+from firestore_outbox.providers.media import MediaContent, MediaHandle, MediaLink, NotUploaded, ReadyMedia, Upload
 from firestore_outbox.providers.outcome import ErrorCode, Outcome, Rejected
 from firestore_outbox.providers.parts import PartSender
 from firestore_outbox.providers.protocol import MediaMode, SessionState, WebhookEvent
-from firestore_outbox.providers.registry import Providers, ProviderSettings, Received, providers
+from firestore_outbox.providers.registry import Providers, Received
 from firestore_outbox.providers.waha.adapter import Waha
 from tests.providers.support import LIMIT, NO_JITTER, WEBHOOK, Inbox, message, told
 
@@ -49,8 +50,9 @@ def file(media_id: str = "picture", **fields: Any) -> MediaPart:
 class FileDelivery:
     """Hands out the files above, whole."""
 
-    def __init__(self, files: Mapping[str, MediaContent] = FILES) -> None:
+    def __init__(self, files: Mapping[str, MediaContent | MediaLink] = FILES) -> None:
         self.files = files
+        self.modes: list[MediaMode] = []
 
     async def ready(
         self,
@@ -62,7 +64,8 @@ class FileDelivery:
         *,
         limit: timedelta,
     ) -> ReadyMedia | NotUploaded:
-        assert mode is MediaMode.INLINE
+        assert mode in (MediaMode.INLINE, MediaMode.LINK_OR_INLINE)
+        self.modes.append(mode)
         return self.files.get(part.mediaId) or Rejected(code=ErrorCode.MEDIA_MISSING, detail="no such file")
 
     async def forget(self, account_id: str, provider: str, part: MediaPart, handle: MediaHandle) -> None:

@@ -44,17 +44,17 @@ LINES: list[tuple[int, Any, Trouble]] = [
     (429, {}, Trouble.THROTTLED),
     (500, failed("server returned error 463"), Trouble.REACH_OUT_LOCK),
     (500, {"exception": {"message": "2 UNKNOWN: server returned error 463"}}, Trouble.REACH_OUT_LOCK),
-    (500, failed("server returned error 479"), Trouble.NOBODY_KNOWS),
-    (500, failed("server returned error 4630"), Trouble.NOBODY_KNOWS),
-    (500, {"request": {"body": {"text": "server returned error 463"}}}, Trouble.NOBODY_KNOWS),
-    (500, {"exception": "server returned error 463"}, Trouble.NOBODY_KNOWS),
-    (500, {}, Trouble.NOBODY_KNOWS),
+    (500, failed("server returned error 479"), Trouble.UNKNOWN),
+    (500, failed("server returned error 4630"), Trouble.UNKNOWN),
+    (500, {"request": {"body": {"text": "server returned error 463"}}}, Trouble.UNKNOWN),
+    (500, {"exception": "server returned error 463"}, Trouble.UNKNOWN),
+    (500, {}, Trouble.UNKNOWN),
     (501, {}, Trouble.NOT_OFFERED),
-    (502, {}, Trouble.NOBODY_KNOWS),
-    (503, {}, Trouble.NOBODY_KNOWS),
-    (504, {}, Trouble.NOBODY_KNOWS),
-    (408, {}, Trouble.NOBODY_KNOWS),
-    (302, {}, Trouble.NOBODY_KNOWS),
+    (502, {}, Trouble.UNKNOWN),
+    (503, {}, Trouble.UNKNOWN),
+    (504, {}, Trouble.UNKNOWN),
+    (408, {}, Trouble.UNKNOWN),
+    (302, {}, Trouble.UNKNOWN),
 ]
 
 
@@ -80,7 +80,7 @@ BECOMES: dict[Trouble, tuple[type, ErrorCode | None]] = {
     Trouble.NOT_OFFERED: (Rejected, ErrorCode.REJECTED),
     Trouble.REACH_OUT_LOCK: (Rejected, ErrorCode.REJECTED),
     Trouble.THROTTLED: (Throttled, None),
-    Trouble.NOBODY_KNOWS: (Unknown, None),
+    Trouble.UNKNOWN: (Unknown, None),
 }
 
 

@@ -16,7 +16,7 @@ import pytest
 from firestore_outbox.local.simulators.simulator import ProviderSimulator
 from firestore_outbox.messages.correlation import Correlation
 from firestore_outbox.messages.model import OutboxMessage, Part, TemplatePart
-from firestore_outbox.providers.media import MediaContent
+from firestore_outbox.providers.media import MediaContent, MediaLink
 from firestore_outbox.providers.outcome import (
     AuthFailed,
     ErrorCode,
@@ -26,8 +26,10 @@ from firestore_outbox.providers.outcome import (
     Sent,
     Unknown,
 )
+from firestore_outbox.providers.protocol import MediaMode
 from firestore_outbox.providers.registry import Providers
-from firestore_outbox.providers.waha.adapter import MAX_FILE_BYTES, PAIRING_PAUSE
+from firestore_outbox.providers.waha.adapter import MAX_FILE_BYTES
+from firestore_outbox.providers.waha.answers import PAIRING_PAUSE
 from firestore_outbox.providers.waha.ids import chosen_id
 from tests.patience import PATIENCE_SECONDS
 from tests.providers.support import LIMIT, START, message, text
@@ -127,6 +129,7 @@ async def test_the_key_and_the_request_travel_in_headers_and_nothing_but_the_mes
             "chatId": "4915112345@c.us",
             "text": "hi \N{PARTY POPPER} \"'",
             "id": chosen_id(Correlation(request_id="request-1", part=0, parts=1)),
+            "linkPreview": False,
         }
     ]
 
@@ -146,6 +149,27 @@ async def test_a_file_travels_whole_in_base64(media_id: str, path: str) -> None:
         "caption": 'a "caption"',
         "file": {"mimetype": FILES[media_id].mime_type, "filename": f"{media_id}.bin"},
     }
+
+
+async def test_a_file_that_has_an_address_is_named_by_it_and_not_sent() -> None:
+    link = MediaLink(url="https://storage.test/media/acme/m?signature=s", mime_type="image/png", filename="cat.png")
+    gateway = await sent_bodies(file("m", caption="look"), delivery=FileDelivery({"m": link}))
+    assert gateway.asked[0].url.path == "/waha/api/sendImage"
+    assert gateway.sent == [
+        {
+            "session": "acme",
+            "chatId": "4915112345@c.us",
+            "caption": "look",
+            "file": {"mimetype": "image/png", "filename": "cat.png", "url": link.url},
+        }
+    ]
+
+
+async def test_an_account_whose_gateway_reaches_no_bucket_sends_files_inside_the_call() -> None:
+    gateway, delivery = Answering(201, {"id": "true_4915112345@c.us_ABC"}), FileDelivery()
+    await adapter(gateway, delivery).send(message(parts=(file("bill"),)), credentials(media="inline"), limit=LIMIT)
+    assert delivery.modes == [MediaMode.INLINE]
+    assert "data" in gateway.sent[0]["file"]
 
 
 async def test_without_a_caption_none_is_sent() -> None:
@@ -297,7 +321,7 @@ async def test_a_send_that_waits_for_a_starting_session_is_sent_when_it_is_up(wo
 
 
 @in_virtual_time
-async def test_a_send_that_waits_in_vain_is_told_so_and_does_not_hang_up_before(world: World) -> None:
+async def test_a_send_that_waits_in_vain_gets_an_error_and_does_not_hang_up_before(world: World) -> None:
     await world.order_session(status="FAILED")
     assert isinstance(await world.send(), NotConnected)
     assert world.clock() - START == timedelta(seconds=10)
@@ -320,7 +344,7 @@ async def test_a_send_that_waits_in_vain_is_told_so_and_does_not_hang_up_before(
         {"session": "x" * 55},
     ],
 )
-async def test_unusable_credentials_park_the_account_and_call_nobody(changes: dict[str, str]) -> None:
+async def test_unusable_credentials_park_the_account_without_a_call(changes: dict[str, str]) -> None:
     gateway = Answering(201, {"id": "x"})
     outcome = await adapter(gateway).send(message(), credentials(**changes), limit=LIMIT)
     assert isinstance(outcome, AuthFailed)

@@ -54,7 +54,7 @@ async def test_a_session_without_a_phone_asks_for_one(world: World) -> None:
 
 
 @in_virtual_time
-async def test_a_session_that_nobody_made_needs_a_person(world: World) -> None:
+async def test_a_session_that_does_not_exist_needs_a_person(world: World) -> None:
     await world.order_session(exists=False)
     assert await world.session("state") is SessionState.NEEDS_PAIRING
     assert await world.session("start") is SessionState.NEEDS_PAIRING
@@ -143,6 +143,6 @@ async def test_credentials_are_tried_with_a_look_at_the_session(
 
 
 @pytest.mark.parametrize("changes", [{"apiKey": ""}, {"baseUrl": "nonsense"}])
-async def test_credentials_that_cannot_work_are_told_before_any_call(changes: dict[str, str]) -> None:
+async def test_credentials_that_cannot_work_are_reported_before_any_call(changes: dict[str, str]) -> None:
     result = await checked(200, {"status": "WORKING"}, **changes)
     assert not result.works

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firestore_outbox.messages.limits import MAX_PARTS, MAX_TEXT
-from firestore_outbox.messages.model import MediaPart, MessageStatus, TextPart
+from firestore_outbox.messages.model import MediaPart, TextPart
+from firestore_outbox.messages.states import MessageStatus
 from firestore_outbox.providers.outcome import ErrorCode, Sent, Unknown
 from firestore_outbox.providers.protocol import (
     InboundMessage,
@@ -100,7 +101,7 @@ def test_pending_says_nothing() -> None:
     assert events_in(ack(0, ackName="PENDING")) == ()
 
 
-def test_an_acknowledgement_of_somebody_elses_message_is_not_ours() -> None:
+def test_an_acknowledgement_of_a_foreign_message_is_not_ours() -> None:
     assert events_in(ack(3, id="false_111@c.us_4CC5", fromMe=False)) == ()
     assert events_in(ack(3, id="false_111@c.us_4CC5", fromMe=None)) == ()
 

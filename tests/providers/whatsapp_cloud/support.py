@@ -30,11 +30,12 @@ from firestore_outbox.media.directory import DirectoryStorage
 from firestore_outbox.media.storage import FileRef
 from firestore_outbox.messages.enqueue import Enqueued, NewMessage
 from firestore_outbox.messages.model import MediaPart, OutboxMessage
+from firestore_outbox.providers.built_in import ProviderSettings, providers
 from firestore_outbox.providers.credentials import WEBHOOK_SECRET, Credentials, FixedCredentials
 from firestore_outbox.providers.outcome import Outcome
 from firestore_outbox.providers.pool import ConnectionPool
 from firestore_outbox.providers.protocol import Checked
-from firestore_outbox.providers.registry import Providers, ProviderSettings, providers
+from firestore_outbox.providers.registry import Providers
 from firestore_outbox.settings import Settings
 from firestore_outbox.wiring import System, assemble, media_delivery
 from tests.patience import PATIENCE_SECONDS
@@ -73,7 +74,7 @@ class Seen(httpx.AsyncBaseTransport):
 
 @dataclass
 class Tasks:
-    """What Cloud Tasks was asked for; nobody runs it by itself."""
+    """What Cloud Tasks was asked for; it does not run by itself."""
 
     asked: list[tuple[str, dict[str, Any], datetime]] = field(default_factory=list)
 
@@ -118,7 +119,9 @@ class Office:
         return [json.loads(it.content) for it in self.seen.requests if it.url.path.endswith("/messages")]
 
     async def add_file(self, media_id: str = "picture", content: bytes = PICTURE, account_id: str = "acme") -> None:
-        await self.storage.add(FileRef(account_id, media_id), content, mime_type="image/png", filename=None)
+        await self.storage.add(
+            FileRef(account_id, media_id), content, mime_type="application/octet-stream", filename=None
+        )
 
     # --- the whole system
 

@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from firestore_outbox.messages.model import OutboxMessage
+from firestore_outbox.providers.built_in import ProviderSettings, providers
 from firestore_outbox.providers.credentials import FixedCredentials
 from firestore_outbox.providers.outcome import (
     AuthFailed,
@@ -27,7 +28,6 @@ from firestore_outbox.providers.outcome import (
     Unknown,
 )
 from firestore_outbox.providers.protocol import PartReceipt
-from firestore_outbox.providers.registry import ProviderSettings, providers
 from firestore_outbox.providers.whatsapp_cloud.codes import MEANINGS, Kind, failure, meaning
 from firestore_outbox.receipts.rules import Bounced
 from tests.providers.support import LIMIT, message, text
@@ -130,7 +130,7 @@ def test_each_line_has_words_and_each_kind_has_a_line() -> None:
     assert {it.kind for it in MEANINGS.values()} == set(Kind)
 
 
-def test_a_code_in_a_receipt_that_nobody_knows_keeps_metas_title() -> None:
+def test_an_unknown_code_in_a_receipt_keeps_metas_title() -> None:
     at = datetime(2026, 3, 1, tzinfo=UTC)
     error = failure(999999, "Something new", at)
     assert (error.code, error.message, error.retryable, error.at) == (
@@ -225,7 +225,7 @@ async def test_a_file_code_for_a_text_is_a_rejection() -> None:
     assert outcome.code is ErrorCode.MEDIA_MISSING
 
 
-async def test_what_meta_adds_is_kept_because_it_says_what_to_mend() -> None:
+async def test_what_meta_adds_is_kept_because_it_says_what_to_correct() -> None:
     details = "body: number of localizable_params (1) does not match the expected number of params (2)"
     outcome = await answered(400, error(132000, error_data={"details": details}))
     assert isinstance(outcome, Rejected)
@@ -238,19 +238,19 @@ async def test_what_meta_adds_is_kept_because_it_says_what_to_mend() -> None:
     [
         {"message": f"Malformed access token {TOKEN}"},
         {"message": f"Malformed access token {TOKEN[:24]}..."},
-        {"error_data": {"details": "the text 'my pin is 4711, tell nobody' is too long"}},
+        {"error_data": {"details": "the text 'my pin is 4711, keep it' is too long"}},
         {"error_data": {"details": "no such recipient 4915112345"}},
     ],
 )
-async def test_a_refusal_that_quotes_the_call_is_told_without_the_quotation(quoting: dict[str, Any]) -> None:
-    outcome = await answered(400, error(190, **quoting), sent=message(parts=(text("my pin is 4711, tell nobody"),)))
+async def test_a_refusal_that_quotes_the_call_is_reported_without_the_quotation(quoting: dict[str, Any]) -> None:
+    outcome = await answered(400, error(190, **quoting), sent=message(parts=(text("my pin is 4711, keep it"),)))
     assert not isinstance(outcome, Sent)
     for private in (TOKEN[:16], "4711", "4915112345"):
         assert private not in outcome.detail
     assert len(outcome.detail) < 400
 
 
-async def test_a_refused_upload_is_told_without_the_token(acme: Office) -> None:
+async def test_a_refused_upload_is_reported_without_the_token(acme: Office) -> None:
     await acme.add_file()
     await acme.order(uploadErrorRate=1, apiCode="190")
     outcome = await acme.call(message(parts=(media(),)))

@@ -7,11 +7,11 @@ from hashlib import sha256
 
 import pytest
 
+from firestore_outbox.providers.built_in import ProviderSettings, providers
 from firestore_outbox.providers.credentials import FixedCredentials
 from firestore_outbox.providers.http import Streamed
 from firestore_outbox.providers.media import MediaStream, Uploaded
 from firestore_outbox.providers.outcome import AuthFailed, ErrorCode, Rejected, Sent, Throttled, Unknown
-from firestore_outbox.providers.registry import ProviderSettings, providers
 from tests.providers.support import LIMIT, message, text
 from tests.providers.whatsapp_cloud.support import NAME, PICTURE, SECRETS, Office, media
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from firestore_outbox.providers.built_in import ProviderSettings, providers
 from firestore_outbox.providers.credentials import Credentials, FixedCredentials
-from firestore_outbox.providers.registry import ProviderSettings, Refused, providers
+from firestore_outbox.providers.registry import Refused
 from tests.providers.support import START
 from tests.providers.whatsapp_cloud.bodies import envelope, status
 from tests.providers.whatsapp_cloud.support import NAME, SECRETS

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from firestore_outbox.messages.model import MessageStatus
+from firestore_outbox.messages.states import MessageStatus
 from firestore_outbox.providers.outcome import ErrorCode
 from firestore_outbox.providers.protocol import PartReceipt, Unrecognised
 from firestore_outbox.providers.whatsapp_cloud.webhook import MAX_EVENTS, events_in
@@ -90,7 +90,7 @@ def test_every_entry_change_and_status_is_walked_and_a_bad_one_does_not_hide_the
     assert kinds == [*first, fault, fault, fault, receipt, fault, "InboundMessage", fault]
 
 
-def test_more_events_than_meta_sends_are_left_out_and_it_is_told() -> None:
+def test_more_events_than_meta_sends_are_left_out_and_it_is_reported() -> None:
     events = events_in(envelope({"statuses": [status()] * (MAX_EVENTS + 5)}))
     assert len(events) == MAX_EVENTS + 1
     assert isinstance(events[-1], Unrecognised)

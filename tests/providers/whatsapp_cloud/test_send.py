@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from firestore_outbox.messages.model import TemplatePart
+from firestore_outbox.providers.built_in import ProviderSettings, providers
 from firestore_outbox.providers.credentials import FixedCredentials
 from firestore_outbox.providers.outcome import (
     AuthFailed,
@@ -18,7 +20,6 @@ from firestore_outbox.providers.outcome import (
     Unknown,
 )
 from firestore_outbox.providers.protocol import MediaMode
-from firestore_outbox.providers.registry import ProviderSettings, providers
 from tests.providers.support import LIMIT, message, text
 from tests.providers.whatsapp_cloud.support import NAME, SECRETS, TOKEN, Office, media
 
@@ -67,6 +68,34 @@ async def test_a_template_without_placeholders_has_no_components(acme: Office) -
     assert acme.posted[0]["template"] == {"name": "hello", "language": {"code": "de"}}
 
 
+async def test_values_for_header_and_buttons_become_components_of_the_template(acme: Office) -> None:
+    params = {"header": ["Ann"], "body": ["10:30"], "buttons": ["", "t-1"]}
+    assert isinstance(await acme.call(message(parts=(template(params),))), Sent)
+    assert acme.posted[0]["template"]["components"] == [
+        {"type": "header", "parameters": [{"type": "text", "text": "Ann"}]},
+        {"type": "body", "parameters": [{"type": "text", "text": "10:30"}]},
+        {"type": "button", "sub_type": "url", "index": "1", "parameters": [{"type": "text", "text": "t-1"}]},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("header", "parameter"),
+    [
+        ({"image": "https://example.com/a.png"}, {"type": "image", "image": {"link": "https://example.com/a.png"}}),
+        ({"document": "4711"}, {"type": "document", "document": {"id": "4711"}}),
+    ],
+)
+async def test_a_file_in_the_header_goes_by_its_link_or_its_id(
+    acme: Office, header: dict[str, str], parameter: dict[str, object]
+) -> None:
+    assert isinstance(await acme.call(message(parts=(template({"header": header}),))), Sent)
+    assert acme.posted[0]["template"]["components"] == [{"type": "header", "parameters": [parameter]}]
+
+
+def template(params: Mapping[str, object]) -> TemplatePart:
+    return TemplatePart.model_validate({"type": "template", "name": "reminder", "language": "en", "params": params})
+
+
 async def test_parts_go_one_by_one_and_the_last_ones_id_is_kept(acme: Office) -> None:
     await acme.add_file()
     parts = (text("one"), media(), text("three"))
@@ -89,7 +118,7 @@ async def test_a_500_without_a_code_is_unknown_whether_it_was_accepted_or_not(ac
 
 
 @pytest.mark.parametrize("scope", list(Scope))
-async def test_a_throttle_is_told_in_metas_code_for_its_scope(acme: Office, scope: Scope) -> None:
+async def test_a_throttle_is_reported_in_metas_code_for_its_scope(acme: Office, scope: Scope) -> None:
     await acme.order(throttleRate=1, throttleScope=scope.value)
     outcome = await acme.call(message())
     assert isinstance(outcome, Throttled)
@@ -148,7 +177,7 @@ async def test_a_number_of_its_own_is_called_in_place_of_the_accounts_id(acme: O
     assert [it["accountId"] for it in await acme.truth()] == ["106540352242922"]
 
 
-async def test_credentials_that_work_are_told_by_the_number_they_send_as(acme: Office) -> None:
+async def test_credentials_that_work_are_known_by_the_number_they_send_as(acme: Office) -> None:
     checked = await acme.check()
     assert checked.works
     assert checked.detail == "sends as +1 555 0100 (Simulated acme)"
@@ -164,7 +193,7 @@ async def test_credentials_that_are_missing_are_named(acme: Office, missing: str
     assert missing in checked.detail
 
 
-async def test_wrong_credentials_are_told_with_what_to_mend_and_without_the_token(acme: Office) -> None:
+async def test_wrong_credentials_are_reported_with_what_to_correct_and_without_the_token(acme: Office) -> None:
     await acme.control.put("/_sim/accounts/acme", json={"credentials": "revoked"})
     checked = await acme.check()
     assert not checked.works

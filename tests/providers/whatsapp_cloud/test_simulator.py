@@ -53,7 +53,7 @@ async def test_a_malformed_message_is_refused_with_metas_code(acme: Office, body
 
 
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Basic x"}, {"Authorization": "Bearer"}])
-async def test_without_a_token_nothing_else_is_told(acme: Office, headers: dict[str, str]) -> None:
+async def test_without_a_token_nothing_else_is_answered(acme: Office, headers: dict[str, str]) -> None:
     for answer in (
         await acme.control.post(f"{BASE}/messages", json={}, headers=headers),
         await acme.control.post(f"{BASE}/media", files={"file": b"x"}, headers=headers),

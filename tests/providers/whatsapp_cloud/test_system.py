@@ -69,6 +69,47 @@ async def test_a_message_that_meta_fails_later_is_shown_as_failed_with_its_code(
     assert (await acme.outbox("request-1"))["status"] == "failed"
 
 
+FALLBACK = {"name": "we_have_news", "language": "en"}
+NEWS = {"type": "template", **FALLBACK, "params": []}
+
+
+async def test_a_text_refused_for_the_24_hours_goes_once_as_the_accounts_template_and_says_so(acme: Office) -> None:
+    await acme.account(fallbackTemplate=FALLBACK)
+    await acme.order(windowClosed=True)
+    await acme.send("request-1")
+    await acme.send("request-2")
+    await acme.drain()
+    accepted = [call["requestId"] for call in await acme.truth() if call["accepted"]]
+    assert accepted == ["request-1", "request-2"], "once each, in order"
+    assert [body["type"] for body in acme.posted].count("template") == 2
+    stored, shown = await acme.outbox("request-1"), await acme.message("request-1")
+    assert (stored["status"], stored["attempts"]) == ("sent", 2)
+    assert stored["sentInstead"] == shown["sentInstead"] == NEWS
+    assert stored["parts"] == shown["parts"] != [NEWS]
+    assert shown["status"] == "read"
+
+
+async def test_the_template_goes_once_if_the_worker_died_after_it_was_chosen(acme: Office) -> None:
+    await acme.account(fallbackTemplate=FALLBACK, status="paused")
+    await acme.order(windowClosed=True)
+    await acme.send("request-1")
+    chosen = update(paths.outbox("request-1"), {"sentInstead": NEWS, "attempts": 1}, version=None)
+    resumed = update(paths.account("acme"), {"status": "active"}, version=None)
+    await acme.system.gateway.commit([chosen, resumed])
+    await acme.drain()
+    assert [body["type"] for body in acme.posted] == ["template"]
+    assert (await acme.outbox("request-1"))["status"] == "sent"
+
+
+async def test_without_a_template_a_text_refused_for_the_24_hours_fails(acme: Office) -> None:
+    await acme.account()
+    await acme.order(windowClosed=True)
+    await acme.send("request-1")
+    await acme.drain()
+    assert (await acme.outbox("request-1"))["lastError"]["code"] == "window_closed"
+    assert len(await acme.truth()) == 1
+
+
 async def test_a_voice_message_that_was_played_is_read(acme: Office) -> None:
     acme.takes_webhooks = False
     await acme.account()

@@ -1,4 +1,4 @@
-"""Malformed outbox documents, past any rules: each is refused with a reason, and nobody has to wait for it."""
+"""Malformed outbox documents, past any rules: each is refused with a reason, and no other has to wait for it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ MALFORMED: dict[str, dict[str, Any]] = {
     "no parts": {"parts": []},
     "an unknown part": {"parts": [{"type": "carrier-pigeon", "name": "Gustav"}]},
     "a text that is too long": {"parts": [{"type": "text", "text": "x" * 4097}]},
-    "the thread of another account": {"threadId": "somebody-else__+491701"},
+    "the thread of another account": {"threadId": "another-account__+491701"},
     "no time to send at": {"nextAttemptAt": None},
     "a time of a wrong type": {"nextAttemptAt": "tomorrow"},
     "attempts of a wrong type": {"attempts": "none"},
 }
 
 
-async def test_a_malformed_document_fails_with_a_readable_reason_and_blocks_nobody(world: World) -> None:
+async def test_a_malformed_document_fails_with_a_readable_reason_and_blocks_no_other(world: World) -> None:
     account_id = await world.account(concurrency=1)
     bad = {name: await world.send(account_id, "+491701", **changes) for name, changes in MALFORMED.items()}
     good = await world.send(account_id, "+491701")

@@ -1,4 +1,4 @@
-"""F: kill -9 in the middle of the queue. Nothing is lost, and what nobody can know is not sent again."""
+"""F: kill -9 in the middle of the queue. Nothing is lost, and what has an unknown outcome is not sent again."""
 
 from __future__ import annotations
 

@@ -15,9 +15,8 @@ async def test_g_three_workers_share_the_accounts_and_send_everything_once(world
         before = await world.attempts()
         await asyncio.gather(*(world.send_many(account_id, 12, threads=6) for account_id in accounts))
         ended = await world.all_end(*accounts)
-        by_worker = await world.attempts_reach(72, before)
+        await world.share(2, before)
     assert {one["status"] for one in ended} == {"sent"}
-    assert len(by_worker) >= 2, f"attempts by each worker: {by_worker}"
     assert await world.delivered(*accounts) == {one["requestId"]: 1 for one in ended}
 
 
@@ -33,7 +32,7 @@ async def test_a_worker_that_pulls_needs_no_task_to_reach_it(world: World) -> No
     assert set((await world.delivered(account_id)).values()) == {1}
 
 
-async def test_a_worker_that_is_told_to_stop_finishes_what_is_in_flight_and_starts_nothing_more(world: World) -> None:
+async def test_a_worker_that_is_asked_to_stop_finishes_what_is_in_flight_and_starts_nothing_more(world: World) -> None:
     accounts = [await world.account(concurrency=3) for _ in range(2)]
     await world.faults({"latencyMs": 500})
     for account_id in accounts:

@@ -120,7 +120,7 @@ class World:
         return Written(request_id, thread_id, batch.commit_time)
 
     async def send_many(self, account_id: str, count: int, *, threads: int) -> list[Written]:
-        """At once, over so many conversations."""
+        """At once, over this number of conversations."""
         return list(
             await asyncio.gather(*(self.send(account_id, f"+49170{n % threads}", text=f"{n}") for n in range(count)))
         )
@@ -246,10 +246,10 @@ class World:
             made[port] = sum(int(float(value)) for value in re.findall(r"^outbox_attempts_total\S* (\S+)$", text, re.M))
         return made
 
-    async def attempts_reach(self, count: int, since: Counter[int]) -> Counter[int]:
-        """The same since an earlier look. A worker counts an attempt just after it has stored it."""
-        made = await until(self.attempts, lambda now: (now - since).total() >= count, f"{count} attempts")
-        return made - since
+    async def share(self, count: int, since: Counter[int]) -> None:
+        """This many workers have ended an attempt since an earlier look. A worker counts one just after it has stored
+        it. How many attempts they make together is open: a function sends messages that come alone."""
+        await until(self.attempts, lambda now: len(now - since) >= count, f"attempts of {count} workers since {since}")
 
     @asynccontextmanager
     async def pulling_instead(self) -> AsyncIterator[ManagedProcess]:

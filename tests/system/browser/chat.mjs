@@ -300,7 +300,7 @@ test('on a wide screen the page is as high as the window, with and without a not
   const accountId = await world.account();
   const chat = await world.chat(accountId, TO);
   await chat.page.getByText('Online').waitFor();
-  const bottom = () => chat.page.locator('main').evaluate((main) => main.getBoundingClientRect().bottom - innerHeight);
+  const bottom = () => chat.page.locator('#chat').evaluate((main) => main.getBoundingClientRect().bottom - innerHeight);
   assert.equal(await bottom(), 0);
   await world.documents.change(`accounts/${accountId}`, { status: 'paused' });
   await chat.tells('This account is paused.');
@@ -408,8 +408,8 @@ function tooFaint() {
 test('the focus goes through the page in the order in which it is read', async (world) => {
   const accountId = await world.account();
   await world.inbound(accountId, TO, 'Hello');
-  const wide = ['account', 'link', 'link', 'link', 'link', 'new-to', 'Open', 'messages', 'text', 'send', 'Send later', 'Their phone', 'reply-text', 'Reply', 'unknown-number'];
-  const narrow = ['account', 'back', 'messages', 'text', 'send', 'Send later', 'Their phone'];
+  const wide = ['account', 'link', 'link', 'link', 'link', 'new-to', 'Open', 'messages', 'text', 'file', 'send', 'Send later', 'Their phone', 'reply-text', 'Reply', 'unknown-number'];
+  const narrow = ['account', 'back', 'messages', 'text', 'file', 'send', 'Send later', 'Their phone'];
   for (const [options, wanted] of [[{}, wide], [{ viewport: SMALL.upright }, narrow]]) {
     const chat = await world.chat(accountId, TO, await world.context(options));
     await chat.message('Hello').waitFor();

@@ -16,11 +16,15 @@ from tests.patience import PATIENCE_SECONDS
 from tests.system.browser.chromium import require_chromium
 from tests.system.browser.conftest import SETTINGS, told
 from tests.system.browser.terminal import picture, printed
+from tests.system.console import screenshot as console
 from tests.web.functions.firebase import unsigned_token
 
 SCRIPT = Path(__file__).parent / "screenshot.mjs"
 DOCS = node.ROOT / "docs"
-FREE = [f"--{part}-port=0" for part in ("firestore", "tasks", "functions", "worker", "provider", "page")]
+FREE = [
+    f"--{part}-port=0"
+    for part in ("firestore", "tasks", "functions", "worker", "provider", "page", "console", "identity")
+]
 MESSAGE = {"requestId": "first-message", "accountId": "shop", "to": "+491511234567"}
 
 
@@ -31,6 +35,7 @@ async def main() -> None:
         world = {**told(stack, require_chromium()), "folder": str(DOCS), "terminals": terminals}
         results = await node.run(SCRIPT, world)
     results.check("screenshot")
+    await console.main()
 
 
 async def dev() -> str:
@@ -47,7 +52,7 @@ async def dev() -> str:
     shown = re.sub(r"/\S*/(outbox-logs-\w+)", r"/tmp/\1", output)
     for part, port in (("FIRESTORE_EMULATOR_HOST", 8080), ("CLOUD_TASKS_EMULATOR_HOST", 8123)):
         shown = shown.replace(re.findall(rf"{part}=(127\.0\.0\.1:\d+)", shown)[0], f"127.0.0.1:{port}")
-    for part, port in (("functions", 8081), ("worker", 8082), ("provider", 8083), ("page", 8084)):
+    for part, port in (("functions", 8081), ("worker", 8082), ("provider", 8083), ("page", 8084), ("console", 8085)):
         shown = shown.replace(re.findall(rf"{part}=(http://127\.0\.0\.1:\d+)", shown)[0], f"http://127.0.0.1:{port}")
     return picture("outbox dev", shown)
 

@@ -14,6 +14,7 @@ import pytest
 import pytest_asyncio
 
 from firestore_outbox.local.dev import DevStack
+from firestore_outbox.local.page_site import page_html
 from tests.client import node
 from tests.client.node import Results, names_in
 from tests.patience import PATIENCE_SECONDS
@@ -22,7 +23,6 @@ from tests.system.browser.conftest import told
 pytestmark = node.FILE_TIMEOUT
 
 CHAT = Path(__file__).parent / "chat.mjs"
-PAGE = node.ROOT / "client" / "demo" / "index.html"
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -35,15 +35,23 @@ def test_chat(chat: Results, name: str) -> None:
     chat.check(name)
 
 
-def test_the_page_maps_the_version_of_the_sdk_that_is_installed() -> None:
-    """Otherwise the SDK's own imports would go to the network."""
+def test_the_page_maps_the_version_of_the_sdk_that_is_installed(stack: DevStack, tmp_path: Path) -> None:
+    """Otherwise the SDK's own imports would go to the network, and to a second copy of it."""
     pinned = json.loads((node.ROOT / "package.json").read_text())["devDependencies"]["firebase"]
-    mapped = re.findall(r"gstatic\.com/firebasejs/([\d.]+)/", PAGE.read_text())
-    assert mapped == [pinned]
+    served = httpx.get(f"{stack.page_url}/demo/", trust_env=False, timeout=PATIENCE_SECONDS).text
+    assert re.findall(r"gstatic\.com/firebasejs/([\d.]+)/", served) == [pinned]
+    (tmp_path / "package.json").write_text('{"version": "99.1.0"}')
+    assert re.findall(r"gstatic\.com/firebasejs/([\d.]+)/", page_html(tmp_path)) == ["99.1.0"]
 
 
 def test_the_pages_server_gives_nothing_but_the_page(stack: DevStack) -> None:
-    for path in ("/outbox.py", "/demo/../outbox.py", "/sdk/firebase-auth.js", "/sdk/../package.json", "/package.json"):
+    for path in (
+        "/outbox.py",
+        "/demo/../outbox.py",
+        "/sdk/firebase-storage.js",
+        "/sdk/../package.json",
+        "/package.json",
+    ):
         answer = httpx.get(f"{stack.page_url}{path}", trust_env=False, timeout=PATIENCE_SECONDS)
         assert answer.status_code == 404, path
 

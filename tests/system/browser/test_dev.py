@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from firestore_outbox.local import chat_page
+from firestore_outbox.local import page_site
 from firestore_outbox.local.dev import PROJECT
 from tests.cli.support import FREE_PORTS, dev, outbox
 from tests.client.node import require_node
@@ -52,8 +52,8 @@ def test_a_taken_port_is_named_with_the_option_that_changes_it() -> None:
 
 
 def test_without_the_sdk_the_command_says_what_to_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(chat_page, "CLIENT", tmp_path / "client")
+    monkeypatch.setattr(page_site, "CLIENT", tmp_path / "client")
     monkeypatch.chdir(tmp_path)
-    assert chat_page.missing() == (
+    assert page_site.missing() == (
         "the chat page needs the Firebase SDK in node_modules: run npm install firebase (in a checkout: npm ci)"
     )

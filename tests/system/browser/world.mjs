@@ -2,31 +2,17 @@
 
 import { createHmac } from 'node:crypto';
 
-import { chromium } from 'playwright-core';
-
 import { until } from '../../client/harness.mjs';
-import { World as Documents } from '../../client/world.mjs';
-import { FLAGS } from './flags.mjs';
+import { Pages } from './pages.mjs';
 
 const SIZE = { width: 1180, height: 720 };
-const HERE = '127.0.0.1';
 const PING = 'https://www.google.com/images/cleardot.gif'; // by which the SDK finds out whether it is offline
 const EXPECTED = /ERR_INTERNET_DISCONNECTED|ERR_CONNECTION_REFUSED|Could not reach Cloud Firestore backend|transport errored/;
 
-export class World {
-  #said = [];
-  #contexts = [];
-
-  static async start(given) {
-    const browser = await chromium.launch({ executablePath: given.chromium, args: FLAGS });
-    return new World(given, browser);
-  }
-
+export class World extends Pages {
   constructor(given, browser) {
-    this.given = given;
-    this.browser = browser;
+    super(given, browser);
     this.isOfficial = given.isOfficial;
-    this.documents = new Documents({ host: given.firestore, projectId: given.projectId });
   }
 
   /** A new account with the page's user as its owner, without a pace unless told. */
@@ -37,21 +23,15 @@ export class World {
     return id;
   }
 
-  /** A browser of its own, with nothing stored. */
-  async context(options = {}) {
-    const context = await this.browser.newContext({ viewport: SIZE, ...options });
-    context.setDefaultTimeout(120_000); // ends a case that hangs; a loaded machine stays far below
-    this.#contexts.push(context);
-    await context.route((url) => url.hostname !== HERE, (route) => {
-      const url = route.request().url();
-      if (!url.startsWith(PING)) this.#said.push(`asked for ${url}`);
-      return route.abort('internetdisconnected');
+  /** A browser of its own, with nothing stored. `expects` are complaints of the case itself, and `asks` the beginning of
+      addresses that it asks for in vain. */
+  async context({ expects, asks = PING, ...options } = {}) {
+    const context = await this.watched({
+      expected: expects ? new RegExp(`${EXPECTED.source}|${expects.source}`) : EXPECTED,
+      tolerated: asks,
+      timeout: 120_000, // ends a case that hangs; a loaded machine stays far below
+      options: { viewport: SIZE, ...options },
     });
-    context.on('console', (message) => {
-      const isComplaint = ['error', 'warning'].includes(message.type()) && !EXPECTED.test(message.text());
-      if (isComplaint) this.#said.push(message.text());
-    });
-    context.on('weberror', (error) => this.#said.push(`${error.error()}`));
     await context.addInitScript(remember);
     return context;
   }
@@ -96,26 +76,13 @@ export class World {
 
   // --- after each case
 
-  /** What the pages showed, if it failed; and what a page complained of is a failure itself. */
   async after(error) {
-    const pages = this.#contexts.flatMap((context) => context.pages());
-    const texts = error ? await Promise.all(pages.map((page) => page.innerText('body').catch(String))) : [];
-    await Promise.all(this.#contexts.map((context) => context.close()));
     await this.#ask('PUT', '/_sim/faults', {});
-    const said = this.#said;
-    this.#contexts = [];
-    this.#said = [];
-    const complaint = !error && said.length ? { error: `the page complained: ${said.join('\n')}` } : {};
-    return { ...complaint, seen: [...said, ...texts].join('\n---\n') };
-  }
-
-  async end() {
-    await this.browser.close();
-    await this.documents.end();
+    return super.after(error);
   }
 }
 
-/** In the page: every state that each message was shown in, also those that nobody had time to look at. */
+/** In the page: every state that each message was shown in, also those that passed too quickly to be seen. */
 function remember() {
   window.seenStates = {};
   const look = (node) => {

@@ -31,7 +31,9 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--minutes", type=float, default=MINUTES, metavar="N", help="how long faults happen (10)")
     parser.add_argument("--messages", type=int, metavar="N", help="written meanwhile; by default 2,000 a minute")
-    parser.add_argument("--seed", type=int, metavar="N", help="the plan of faults; by default a new one, which is told")
+    parser.add_argument(
+        "--seed", type=int, metavar="N", help="the plan of faults; by default a new one, which is printed"
+    )
     parser.add_argument("--json", action="store_true", help="print the JSON instead of the table")
     parser.add_argument("--output", type=Path, default=RESULTS, metavar="FILE", help="where the JSON goes")
     parser.add_argument("--data", type=Path, metavar="DIR", help="an empty directory for data and logs; it is kept")

@@ -2,7 +2,7 @@
 
 Each conversation's messages are written one after the other, so their order is known. A write that is not answered is
 tried again under the same requestId, as firestore_outbox/backend/batch.py says, until it is acknowledged; but some
-clients go away instead, and nobody knows whether their message is there.
+clients go away instead, and it is unknown whether their message is there.
 """
 
 from __future__ import annotations
@@ -84,6 +84,13 @@ class Clients:
             for number, (account_id, to) in zip(range(messages), self._in_turn(), strict=False):
                 await asyncio.sleep(max(0.0, began + seconds * number / messages - time.monotonic()))
                 writes.create_task(self._one(f"chaos-{next(self._numbers):06d}", account_id, to))
+
+    async def write_one(self, account_id: str, to: str) -> str:
+        """One more message, of a conversation of its own; its requestId."""
+        request_id = f"chaos-{next(self._numbers):06d}"
+        self._turns.setdefault((account_id, to), asyncio.Lock())
+        await self._one(request_id, account_id, to)
+        return request_id
 
     def _in_turn(self) -> Iterator[tuple[str, str]]:
         while True:

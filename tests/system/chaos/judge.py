@@ -3,8 +3,8 @@ and what the provider saw. Each breach is a sentence that names the message.
 
     lost       what was acknowledged is stored, and has ended or waits for a person; what is stored was written
     twice      nothing reached its recipient twice, whatever the provider promises: every account holds what is in doubt
-    doubt      in doubt is only what nobody can know: a receipt that names the message has settled it
-    untrue     `sent` was accepted by the provider; what ended otherwise was not, or says that nobody knows
+    doubt      in doubt is only what cannot be known: a receipt that names the message has settled it
+    untrue     `sent` was accepted by the provider; what ended otherwise was not, or says that it is unknown
     calls      no more calls than claims
     order      recipients see the messages of a conversation in the order in which they were written
     counts     written, stored, shown and ended are the same messages
@@ -150,6 +150,6 @@ def _counts(evidence: Evidence) -> Iterator[str]:
     if len(written) != len(evidence.written):
         yield f"counts: {len(evidence.written) - len(written)} messages were written twice by their clients"
     for request_id in sorted(evidence.outbox.keys() - written):
-        yield f"counts: {request_id} is stored, and nobody wrote it"
+        yield f"counts: {request_id} is stored, and no client wrote it"
     for request_id in sorted(evidence.outbox.keys() ^ evidence.shown.keys()):
         yield f"counts: {request_id} is only one of outbox document and message"

@@ -1,6 +1,6 @@
 """A connection between two parts that can be cut: a listener whose address never changes, before a port that may.
 
-Whoever connects to a link is connected to whatever stands behind it at that time. Bytes that were under way when a link
+A client of a link is connected to whatever stands behind it at that time. Bytes that were under way when a link
 stalled arrive when it is restored, as they would from a network's buffers, also if their sender has given up.
 """
 

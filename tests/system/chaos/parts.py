@@ -1,7 +1,7 @@
 """The parts of the product as processes that die and come back, each behind links that keep its address.
 
 A part that comes back has its data and the address by which others know it, and another port behind that: while it was
-down, somebody else on this machine may have got the old one.
+down, another process on this machine may have got the old one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Part:
         """`arguments` are made for the port it shall listen on; `links` are those that lead to it."""
         self.name = name
         self.changing = asyncio.Lock()
-        """Held by whoever kills or pauses it, until it runs again."""
+        """Held by the fault that kills or pauses it, until it runs again."""
         self._arguments = arguments
         self._environment = environment
         self._log = log

@@ -4,7 +4,7 @@ The same seed gives the same plan. What the processes do in between is theirs: r
 
 Kinds are dealt from a shuffled deck and not drawn one by one, so that a short run has every one of them. At any time
 one worker at most is paused, and one at most has a wrong clock: two clocks that are wrong in opposite ways differ by a
-whole lease, which nobody promises to survive in order.
+whole lease, which no guarantee covers.
 """
 
 from __future__ import annotations

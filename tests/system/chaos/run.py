@@ -32,7 +32,7 @@ PROVIDER_FAULTS = {
     "receiptDuplicateRate": 0.1,
     "receiptShuffle": True,
 }
-"""It loses answers and doubles receipts, but each receipt comes in the end: what is in doubt then, nobody can know."""
+"""It loses answers and doubles receipts, but each receipt comes in the end: what is in doubt then cannot be known."""
 CONCURRENCY = 4
 PROGRESS_SECONDS = 10.0
 

@@ -2,7 +2,7 @@
 
 Firestore and Cloud Tasks are a process each, the functions one, the workers three behind one address, the provider one.
 A link is named by who calls and who is called: `worker-1>firestore`. The provider is a world of its own: it misbehaves
-as it is told to, but does not die, for its record is what everything is judged by.
+as ordered, but does not die, for its record is what everything is judged by.
 """
 
 from __future__ import annotations

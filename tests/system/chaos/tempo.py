@@ -1,7 +1,7 @@
 """How long things last in a run. Production's times for ten minutes; shorter runs shrink them together.
 
-A run of a minute with leases of a minute would show nothing: nobody would ever take over. So lease, waits, pauses and
-jumps of the clock keep their proportions: a clock jumps by half a lease, a pause outlasts a lease.
+A run of a minute with leases of a minute would show nothing: no worker would ever take over. So lease, waits, pauses
+and jumps of the clock keep their proportions: a clock jumps by half a lease, a pause outlasts a lease.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ EVERY_KIND = {
 
 
 async def test_under_kills_pauses_cuts_and_wrong_clocks_nothing_is_lost_repeated_or_misordered() -> None:
-    """A new plan each time, but for CI, where all that changes is what the processes make of it.
+    """A new plan each time, except in CI, where all that changes is what the processes make of it.
 
     A failure tells the seed and what happened, and leaves data and logs behind: in a directory of its own, since
     pytest's are cleared away by the runs after it.

@@ -84,7 +84,7 @@ WRONG: dict[str, tuple[Callable[[Facts], object], str]] = {
     "acknowledged, and gone": (lambda f: _without(f, "echo-3"), "lost: echo-3"),
     "queued for ever": (lambda f: f["outbox"]["echo-4"].update(status="queued"), "lost: echo-4"),
     "claimed for ever": (lambda f: f["outbox"]["echo-4"].update(status="sending"), "lost: echo-4"),
-    "a doubt that nobody ends": (
+    "a doubt that never ends": (
         lambda f: f["outbox"]["echo-3"].update(nextAttemptAt=datetime(2026, 1, 1, tzinfo=UTC)),
         "lost: echo-3",
     ),
@@ -111,7 +111,7 @@ WRONG: dict[str, tuple[Callable[[Facts], object], str]] = {
         lambda f: (f["calls"].insert(0, f["calls"].pop(4)), f["outbox"]["echo-1"].update(doubted=True)),
         "order: echo-2",
     ),
-    "stored, and written by nobody": (lambda f: f["written"].pop(0), "counts: safe-1"),
+    "stored, and not written by a client": (lambda f: f["written"].pop(0), "counts: safe-1"),
     "stored, and not shown": (lambda f: f["shown"].pop("echo-1"), "counts: echo-1"),
     "what the auditor found": (lambda f: f["audited"].append("lease: lanes/x"), "stored: lease: lanes/x"),
 }

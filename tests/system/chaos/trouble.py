@@ -60,7 +60,7 @@ class Trouble:
         self._one_down = asyncio.Lock()
 
     async def make(self, faults: Sequence[Fault]) -> None:
-        """Returns when the last fault has been mended: everything runs, every link is whole, every clock is right."""
+        """Returns when the last fault has been repaired: everything runs, every link is whole, every clock is right."""
         self._began = time.monotonic()
         async with asyncio.TaskGroup() as under_way:
             for fault in faults:

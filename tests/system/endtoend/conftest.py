@@ -50,8 +50,8 @@ class World:
 
 
 @asynccontextmanager
-async def _world(*, official: bool) -> AsyncIterator[World]:
-    async with TappedStack(settings(official=official)) as stack:
+async def _world(*, official: bool, short_turns: bool) -> AsyncIterator[World]:
+    async with TappedStack(settings(official=official, short_turns=short_turns)) as stack:
         with pytest.MonkeyPatch.context() as patch:  # read once, when a client is made
             patch.setitem(os.environ, "FIRESTORE_EMULATOR_HOST", stack.firestore)
             db = firestore.AsyncClient(project=PROJECT, credentials=AnonymousCredentials())
@@ -67,17 +67,24 @@ async def _world(*, official: bool) -> AsyncIterator[World]:
 
 @pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def embedded() -> AsyncIterator[World]:
-    """On our own Firestore."""
-    async with _world(official=False) as world:
+    """On our own Firestore. The worker sends every message."""
+    async with _world(official=False, short_turns=False) as world:
+        yield world
+
+
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
+async def short() -> AsyncIterator[World]:
+    """On our own Firestore, as it comes: the function sends a message that came alone."""
+    async with _world(official=False, short_turns=True) as world:
         yield world
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def googles() -> AsyncIterator[World]:
-    """On Google's emulator, with the security rules and the chat page."""
+    """On Google's emulator, with the security rules and the chat page. The worker sends every message."""
     require_node()
     try:
-        async with _world(official=True) as world:
+        async with _world(official=True, short_turns=False) as world:
             yield world
     except EmulatorMissing as error:
         pytest.skip(str(error).splitlines()[0])

@@ -13,7 +13,7 @@ from tests.system.endtoend.tap import Tap
 NEVER_SECONDS = 86_400.0
 
 
-def settings(*, official: bool) -> DevSettings:
+def settings(*, official: bool, short_turns: bool) -> DevSettings:
     return DevSettings(
         firestore_port=0,
         tasks_port=0,
@@ -23,12 +23,12 @@ def settings(*, official: bool) -> DevSettings:
         page_port=0 if official else None,
         official=official,
         sweep_seconds=NEVER_SECONDS,
-        environment={"OUTBOX_LOG_LEVEL": "WARNING"},
+        environment={"OUTBOX_LOG_LEVEL": "WARNING", "OUTBOX_SHORT_TURNS": str(int(short_turns))},
     )
 
 
 class TappedStack(DevStack):
-    """Everybody is told the taps' addresses in place of the functions', the worker's and the provider's."""
+    """Every part gets the taps' addresses in place of the functions', the worker's and the provider's."""
 
     def __init__(self, settings: DevSettings) -> None:
         super().__init__(settings)

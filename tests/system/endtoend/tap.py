@@ -1,4 +1,4 @@
-"""A wire between two processes, with somebody who listens: bytes pass unchanged, and each exchange is written down.
+"""A wire between two processes, with a listener on it: bytes pass unchanged, and each exchange is written down.
 
 So a test can tell which way a message took without asking those who carried it.
 """
@@ -93,7 +93,7 @@ class _End(asyncio.Protocol):
 
 
 class _Asking(_End):
-    """The end of whoever asks. It opens the other one."""
+    """The caller's end. It opens the other one."""
 
     def __init__(self, target: Callable[[], int], exchanges: list[Exchange], wires: set[asyncio.Transport]) -> None:
         super().__init__(wires)
@@ -112,7 +112,7 @@ class _Asking(_End):
     async def _dial(self, other: _Answering) -> None:
         try:
             await asyncio.get_running_loop().create_connection(lambda: other, HOST, self._target())
-        except OSError:  # nobody is there, and whoever asks sees just that
+        except OSError:  # nothing is there, and the caller sees just that
             if self._transport is not None:
                 self._transport.abort()
 
@@ -150,7 +150,7 @@ class _Asking(_End):
 
 
 class _Answering(_End):
-    """The end of whoever is asked."""
+    """The other process's end."""
 
     def __init__(self, asking: _Asking, wires: set[asyncio.Transport]) -> None:
         super().__init__(wires)

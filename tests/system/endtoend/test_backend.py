@@ -19,7 +19,15 @@ from firestore_emulator.tasks.oidc import TokenIssuer
 from firestore_outbox.local.dev import QUEUE
 from tests.patience import PATIENCE_SECONDS
 from tests.system.endtoend.conftest import World
-from tests.system.endtoend.evidence import LOOK_SECONDS, Traces, check, claims_counted, collect
+from tests.system.endtoend.evidence import (
+    LOOK_SECONDS,
+    WITH_SESSIONS,
+    Traces,
+    check,
+    check_short,
+    claims_counted,
+    collect,
+)
 from tests.system.endtoend.senders import Story, by_python
 from tests.system.endtoend.stack import TappedStack
 
@@ -33,11 +41,11 @@ RECIPIENTS = {
 """As each provider writes them."""
 
 
-async def travel(world: World, provider: str) -> tuple[Story, Traces]:
+async def travel(world: World, provider: str, *, by_worker: bool = True) -> tuple[Story, Traces]:
     letter = await world.letter(provider, RECIPIENTS[provider])
     claims_before = await claims_counted(world.stack)
     story = await by_python(world.listening, letter)
-    return story, await collect(world.stack, world.db, story, claims_before=claims_before)
+    return story, await collect(world.stack, world.db, story, claims_before=claims_before, by_worker=by_worker)
 
 
 @pytest.mark.parametrize("provider", RECIPIENTS)
@@ -47,6 +55,11 @@ async def test_a_message_in_a_backends_batch_takes_the_whole_way_until_it_is_rea
     times = check(*await travel(embedded, provider))
     with capsys.disabled():
         print(f"\n{provider}, Python client, embedded stack: {times}")
+
+
+@pytest.mark.parametrize("provider", sorted(RECIPIENTS.keys() - WITH_SESSIONS))
+async def test_a_message_that_comes_alone_is_sent_by_the_function_without_a_task(short: World, provider: str) -> None:
+    check_short(*await travel(short, provider, by_worker=False))
 
 
 async def test_while_its_queue_is_paused_a_message_waits_in_cloud_tasks_and_nowhere_else(embedded: World) -> None:
@@ -102,7 +115,7 @@ async def test_the_way_is_not_believed_where_any_of_its_traces_is_missing(embedd
         "a webhook too few": replace(traces, webhooks=traces.webhooks[1:]),
         "webhooks without a signature": replace(traces, webhooks=[replace(w, headers={}) for w in traces.webhooks]),
         "a message that was not read": replace(traces, message={**traces.message, "status": "delivered"}),
-        "nobody who was shown it": None,
+        "a client that was not shown it read": None,
     }
     believed = []
     for name, left in gaps.items():

@@ -13,6 +13,7 @@ from firestore_outbox import Context, keyed
 LOG = Path(os.environ.get("PLAN_LOG", "plan.log"))
 
 
+@keyed("nightly", quiet=1, at_most=5)
 @keyed("nextup", quiet=1, at_most=5)
 async def rank(context: Context) -> None:
     events = [event.data for event in await context.events()]

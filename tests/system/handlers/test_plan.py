@@ -9,17 +9,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import grpc
 import httpx
 import pytest
 import pytest_asyncio
+from google.cloud import tasks_v2
+from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcAsyncIOTransport
 
-from firestore_outbox.local.dev import DevSettings, DevStack
+from firestore_outbox.local.dev import QUEUE, SERVICE_ACCOUNT, DevSettings, DevStack
 from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 HERE = Path(__file__).parent
 SECRET = "a secret of this test"
-EVENTS = {"nextup": {"scheme": "secret", "header": "X-Token", "key": "/assignee", "id": "/id"}}
+AUDIENCE = "https://events.example"
+EVENTS = {
+    "nextup": {"scheme": "secret", "header": "X-Token", "key": "/assignee", "id": "/id"},
+    "nightly": {"scheme": "oidc", "audience": AUDIENCE, "email": SERVICE_ACCOUNT, "key": "/assignee"},
+}
 
 
 @dataclass
@@ -31,9 +38,20 @@ class Plan:
     async def event(self, assignee: str | None, **data: Any) -> httpx.Response:
         self.sent += 1
         body = {"id": f"event-{self.sent}", "assignee": assignee, "number": self.sent, **data}
-        url = f"http://127.0.0.1:{self.stack.ports['functions']}/v1/events/nextup"
         async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as http:
-            return await http.post(url, json=body, headers={"X-Token": SECRET})
+            return await http.post(self.url("nextup"), json=body, headers={"X-Token": SECRET})
+
+    def url(self, kind: str) -> str:
+        return f"http://127.0.0.1:{self.stack.ports['functions']}/v1/events/{kind}"
+
+    async def task(self, assignee: str, *, audience: str) -> None:
+        """Cloud Tasks posts an event of the kind nightly, with a token that it signs for this audience."""
+        token = tasks_v2.OidcToken(service_account_email=SERVICE_ACCOUNT, audience=audience)
+        body = json.dumps({"assignee": assignee, "number": 0}).encode()
+        request = tasks_v2.HttpRequest(url=self.url("nightly"), body=body, oidc_token=token)
+        async with grpc.aio.insecure_channel(self.stack.tasks) as channel:
+            client = tasks_v2.CloudTasksAsyncClient(transport=CloudTasksGrpcAsyncIOTransport(channel=channel))
+            await client.create_task(parent=QUEUE, task=tasks_v2.Task(http_request=request))
 
     def runs(self, *keys: str) -> list[tuple[str, int]]:
         """Key and number of events of each run of these keys, in order."""
@@ -75,6 +93,26 @@ async def test_a_burst_of_events_is_one_run(plan: Plan) -> None:
     assert [answer.status_code for answer in answers] == [202] * 5
     await plan.until(lambda: sum(count for _, count in plan.runs("burst")) == 5)
     assert len(plan.runs("burst")) <= 2, "on a machine so slow that the first events were quiet for a second"
+
+
+async def test_an_event_that_is_delivered_twice_counts_once(plan: Plan) -> None:
+    answers = [await plan.event("twice", id="delivered-twice") for _ in range(2)]
+    assert [answer.json()["isNew"] for answer in answers] == [True, False]
+    await plan.event("twice")
+    await plan.until(lambda: sum(count for _, count in plan.runs("twice")) == 2)
+    await plan.event("behind-twice")
+    await plan.until(lambda: len(plan.runs("behind-twice")) == 1)
+    assert sum(count for _, count in plan.runs("twice")) == 2
+
+
+async def test_an_event_comes_in_with_a_token_for_its_audience_and_for_no_other(plan: Plan) -> None:
+    await plan.task("stranger", audience="https://elsewhere.example")
+    await plan.task("tasks", audience=AUDIENCE)
+    await plan.until(lambda: len(plan.runs("tasks")) == 1)
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as http:
+        without = await http.post(plan.url("nightly"), json={"assignee": "stranger", "number": 0})
+    assert without.status_code == 401
+    assert plan.runs("stranger") == []
 
 
 async def test_an_event_without_an_assignee_is_skipped(plan: Plan) -> None:

@@ -1,7 +1,7 @@
 """The machine of a newcomer: a checkout, a home directory with nothing in it, a short PATH, and terminals.
 
 What a registry would give comes from this machine instead: `.venv` is made as `make install` makes it, with the
-dependencies of the environment that runs the test, and npm asks the registry of registry.py.
+dependencies of the environment that runs the test, and npm asks the registry of tests/npm_registry.py.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ def new_machine(home: Path, *, npm_registry: str) -> Machine:
         "npm_config_update_notifier": "false",
         "npm_config_audit": "false",
         "PYTHONUNBUFFERED": "1",
+        "PIP_NO_INDEX": "1",
+        "PIP_NO_BUILD_ISOLATION": "0",  # pip reads this as: no isolation
     }
     machine = Machine(home, variables)
     _check_out(machine.checkout)

@@ -10,90 +10,22 @@ import asyncio
 import json
 import os
 import re
-import socket
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from firestore_outbox.cli.local import OFFSETS, PORTS
 from tests.client.node import require_node
-from tests.docs.commands import steps
 from tests.docs.snippets import ROOT
 from tests.system.browser.chromium import require_chromium
-from tests.system.newcomer.machine import LONG, Machine, Terminal, new_machine
-from tests.system.newcomer.registry import registry
+from tests.system.newcomer.machine import LONG, Machine, Terminal
+from tests.system.newcomer.reading import exported, last_line, moved, took, written
 
 pytestmark = pytest.mark.timeout(3000)
 
 TICKS = Path(__file__).parent / "ticks.mjs"
 TUTORIAL = "docs/tutorial.md"
-PAGE_PORT = 8000
 STATES = ["queued", "sent", "delivered", "read"]
 _FILE = re.compile(r"Save this as `([\w.]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-@pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    require_node()
-    with registry(ROOT / "node_modules") as address:
-        with took("a checkout and .venv"):
-            machine = new_machine(tmp_path_factory.mktemp("newcomer"), npm_registry=address)
-        yield machine
-
-
-@contextmanager
-def took(what: str) -> Iterator[None]:
-    started = time.monotonic()
-    yield
-    print(f"{time.monotonic() - started:7.1f} s  {what}")
-
-
-@pytest.fixture
-def base() -> int:
-    """The first of nine free ports in a row, and one more for the page."""
-    for first in range(23000, 60000, 20):
-        if all(_is_free(first + offset) for offset in range(10)):
-            return first
-    raise AssertionError("no ports are free")
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
-
-
-def moved(text: str, base: int) -> str:
-    """The same with the ports of this test."""
-    for name, offset in OFFSETS.items():
-        text = text.replace(f"127.0.0.1:{PORTS[name]}", f"127.0.0.1:{base + offset}")
-    text = text.replace(f"'127.0.0.1', {PORTS['firestore']}", f"'127.0.0.1', {base}")
-    text = text.replace(f"http.server {PAGE_PORT}", f"http.server {base + 9}")
-    return re.sub(r"^outbox dev$", f"outbox dev --port-base {base}", text, flags=re.MULTILINE)
-
-
-def written(document: str, base: int) -> list[str]:
-    """The blocks of commands, each without its comments."""
-    blocks = (re.sub(r" +# .*$", "", step.commands, flags=re.MULTILINE) for step in steps(document))
-    return [moved(block, base) for block in blocks]
-
-
-def last_line(block: str) -> tuple[str, str]:
-    """What comes before the last command, and that command, which goes on."""
-    *others, last = block.strip().splitlines()
-    return "\n".join(others), last
-
-
-def exported(output: str) -> str:
-    (line,) = re.findall(r"^export .+$", output, re.MULTILINE)
-    return str(line)
 
 
 async def test_the_readme_leads_from_a_checkout_to_a_message_that_was_read(machine: Machine, base: int) -> None:

@@ -1,21 +1,21 @@
-"""`make trace`: one message, and the files it passes through."""
+"""`make trace`: one message, and the files it passes through; with `--short` by the short path."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 
 from tests.system.trace.run import traced_files
 from tests.system.trace.walk import listed
 
 
 def main() -> None:
-    files = asyncio.run(traced_files())
-    walk, supporting = listed("walk"), listed("supporting")
+    files = asyncio.run(traced_files(short_turns="--short" in sys.argv))
+    sections = {section: set(listed(section)) for section in ("walk", "supporting", "details")}
     for file in files:
-        print(f"{'walk' if file in walk else 'supporting' if file in supporting else 'UNLISTED':12}{file}")
-    print(
-        f"{len(files)} files: {len(set(files) & set(walk))} in the walk, {len(set(files) & set(supporting))} supporting"
-    )
+        print(f"{next((name for name, named in sections.items() if file in named), 'UNLISTED'):12}{file}")
+    counts = ", ".join(f"{len(named.intersection(files))} {name}" for name, named in sections.items())
+    print(f"{len(files)} files: {counts}")
 
 
 if __name__ == "__main__":

@@ -24,10 +24,10 @@ NOT_THE_PRODUCT = "local/"
 """The dev stack and the simulators, which nothing in production runs."""
 
 
-async def traced_files() -> list[str]:
-    """Paths below firestore_outbox/, sorted."""
+async def traced_files(*, short_turns: bool = False) -> list[str]:
+    """Paths below firestore_outbox/, sorted. The walk of the page is the one by a worker, without short turns."""
     with tempfile.TemporaryDirectory() as directory:
-        async with _stack(Path(directory)) as stack:
+        async with _stack(Path(directory), short_turns=short_turns) as stack:
             async with _client(stack) as client:
                 await client.document("accounts/shop").set(
                     {"provider": "simulated", "timezone": "UTC", "status": "active", "pace": {"perMinute": 0}}
@@ -50,14 +50,19 @@ def _of_the_product(files: set[str]) -> list[str]:
 
 
 @asynccontextmanager
-async def _stack(directory: Path) -> AsyncIterator[DevStack]:
+async def _stack(directory: Path, *, short_turns: bool) -> AsyncIterator[DevStack]:
     settings = DevSettings(
         firestore_port=0,
         tasks_port=0,
         functions_port=0,
         worker_port=0,
         provider_port=0,
-        environment={"PYTHONPATH": str(HOOK), "OUTBOX_TRACE_DIR": str(directory), "OUTBOX_LOG_LEVEL": "WARNING"},
+        environment={
+            "PYTHONPATH": str(HOOK),
+            "OUTBOX_TRACE_DIR": str(directory),
+            "OUTBOX_LOG_LEVEL": "WARNING",
+            "OUTBOX_SHORT_TURNS": str(int(short_turns)),
+        },
     )
     async with DevStack(settings) as stack:
         yield stack

@@ -28,6 +28,8 @@ from tests.system.upgrade.stack import RollingStack
 NUMBERED = tuple(Account(account_id=f"number-{n}", provider="whatsapp_cloud") for n in range(3))
 """Accounts that the migration changes."""
 EVERYBODY = (*ACCOUNTS[:6], *NUMBERED)
+ALONE = Account(account_id="alone", provider="simulated")
+"""Gets one message."""
 PROVIDER_FAULTS = {
     "latencyMs": 20,
     "latencyJitterMs": 60,
@@ -89,6 +91,7 @@ async def test_two_versions_on_one_database_lose_double_and_misorder_nothing_on_
         await step("the previous version alone", nothing())
         await step("migrate", asyncio.to_thread(migrated, stack.outbox))
         await step("new functions", stack.deploy("new", "functions"))
+        await step("a short turn while every worker is down", short_turn(stack, ours, clients))
         await step("one new worker", stack.deploy("new", WORKERS[0]))
         await step("the new worker dies", stack.deploy("new", WORKERS[0]))
         await step("an old worker dies, and comes back old", stack.deploy("previous", WORKERS[1]))
@@ -99,12 +102,12 @@ async def test_two_versions_on_one_database_lose_double_and_misorder_nothing_on_
         assert set(stack.versions.values()) == {"previous"}
         sent_before = await sent(ours)
         await step("the previous version alone, on migrated documents", nothing())
-        rested = await at_rest(stack, ours, said.append, EVERYBODY)
-        evidence = await gathered(stack, ours, clients.written, EVERYBODY)
+        rested = await at_rest(stack, ours, said.append, (*EVERYBODY, ALONE))
+        evidence = await gathered(stack, ours, clients.written, (*EVERYBODY, ALONE))
         sent_after = await sent(ours)
     found = [*([] if rested else ["lost: it did not come to rest"]), *breaches(evidence)]
     assert not found, "\n".join([*found, *said])
-    assert len(clients.written) == 10 * MESSAGES_A_STEP
+    assert len(clients.written) == 11 * MESSAGES_A_STEP + 1
     for account in NUMBERED:
         assert sent_after[account.account_id] > sent_before[account.account_id], "the old version sent for it"
     statuses = Counter(str(data["status"]) for data in evidence.outbox.values())
@@ -112,8 +115,21 @@ async def test_two_versions_on_one_database_lose_double_and_misorder_nothing_on_
     shutil.rmtree(directory)
 
 
+async def short_turn(stack: RollingStack, ours: AsyncClient, clients: Clients) -> None:
+    """The new functions send a message that comes alone while no worker runs; then the old workers come back."""
+    for name in WORKERS:
+        await stack.parts[name].kill()
+    to = "+491511234567"
+    request_id = await clients.write_one(ALONE.account_id, to)
+    message = ours.document(f"threads/{ALONE.account_id}__{to}/messages/{request_id}")
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while (await message.get()).get("status") == "queued":  # noqa: ASYNC110 - this client cannot listen
+            await asyncio.sleep(0.1)
+    await stack.deploy("previous", *WORKERS)
+
+
 async def make_accounts(client: AsyncClient) -> None:
-    for account in EVERYBODY:
+    for account in (*EVERYBODY, ALONE):
         fields = {"provider": account.provider, "status": "active", "pace": {"perMinute": 0}, "onUncertain": "hold"}
         await client.document(f"accounts/{account.account_id}").set(fields)
 

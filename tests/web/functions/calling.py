@@ -17,8 +17,13 @@ from tests.web.service.support import Service
 
 
 async def prepared(service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
-    """Tokens are unsigned here, as in `outbox dev`; those that are signed have tests of their own."""
+    """The same with unsigned tokens, as in `outbox dev`; those that are signed have tests of their own."""
     monkeypatch.setenv("FIREBASE_AUTH_EMULATOR_HOST", "127.0.0.1:9099")
+    return await built(service, monkeypatch)
+
+
+async def built(service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
+    """An instance of the function that has built its system already, and an account with three members."""
     ready: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     ready.set_result(service.system)
     monkeypatch.setattr(firestore_outbox.web.functions, "_ready", ready)

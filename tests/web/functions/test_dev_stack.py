@@ -41,19 +41,19 @@ async def test_a_message_posted_to_the_local_stack_reaches_the_provider(monkeypa
     assert [call["requestId"] for call in calls] == ["request-1"]
 
 
-async def test_a_free_port_that_somebody_takes_before_its_process_does_is_replaced(
+async def test_a_free_port_that_another_process_takes_before_its_process_does_is_replaced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     chosen: list[int] = []
     choose = DevStack._choose_ports
-    with socket.socket() as somebody:
+    with socket.socket() as other:
 
         def choose_and_lose_one(stack: DevStack) -> None:
             choose(stack)
             chosen.append(stack.ports["tasks"])
             if len(chosen) == 1:
-                somebody.bind(("127.0.0.1", chosen[0]))
-                somebody.listen()
+                other.bind(("127.0.0.1", chosen[0]))
+                other.listen()
 
         monkeypatch.setattr(DevStack, "_choose_ports", choose_and_lose_one)
         async with DevStack(FREE) as stack:
@@ -63,10 +63,10 @@ async def test_a_free_port_that_somebody_takes_before_its_process_does_is_replac
 
 
 async def test_a_port_that_was_asked_for_and_is_taken_is_an_error_that_names_its_option() -> None:
-    with socket.socket() as somebody:
-        somebody.bind(("127.0.0.1", 0))
-        somebody.listen()
-        port = somebody.getsockname()[1]
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
         with pytest.raises(CannotStart, match=f"port {port} on 127.0.0.1 is taken; choose another with --worker-port"):
             async with DevStack(replace(FREE, worker_port=port)):
                 pytest.fail("it started on a port that is taken")

@@ -15,9 +15,10 @@ import pytest
 import firestore_outbox.web.functions
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.queries import Find
-from firestore_outbox.firestore.writes import update, upsert
+from firestore_outbox.firestore.writes import update
 from firestore_outbox.web.messages_api import MAX_BODY_BYTES
 from tests.messages.shared_faults import SHARED
+from tests.web.functions.calling import built, member, prepared
 from tests.web.functions.firebase import Google, id_token, now, unsigned_token
 from tests.web.service.support import Service
 
@@ -26,24 +27,7 @@ TEXT = {"type": "text", "text": "Hello!"}
 
 @pytest.fixture
 async def instance(service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
-    """An instance of the function that has built its system already, and an account with three members."""
-    monkeypatch.setenv("FIREBASE_AUTH_EMULATOR_HOST", "127.0.0.1:9099")
     return await prepared(service, monkeypatch)
-
-
-async def prepared(service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
-    ready: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    ready.set_result(service.system)
-    monkeypatch.setattr(firestore_outbox.web.functions, "_ready", ready)
-    firestore_outbox.web.functions._users.cache_clear()
-    await service.account()
-    for uid, role in (("olga", "owner"), ("ann", "agent"), ("vic", "viewer")):
-        await member(service, uid, role)
-    return service
-
-
-async def member(service: Service, uid: str, role: Any, account: str = "shop") -> None:
-    await service.system.gateway.commit([upsert(f"accounts/{account}/members/{uid}", {"role": role})])
 
 
 def body(**changes: Any) -> dict[str, Any]:
@@ -114,6 +98,11 @@ async def test_a_message_for_later_waits_until_then(instance: Service) -> None:
     assert (outbox["nextAttemptAt"], outbox["sendBy"]) == (at, by)
 
 
+async def test_an_urgent_message_is_stored_as_one(instance: Service) -> None:
+    assert (await post(body(priority="urgent"))).status_code == 201
+    assert (await documents(instance))["outbox/request-1"]["priority"] == "urgent"
+
+
 async def test_each_kind_of_part_is_taken(instance: Service) -> None:
     parts = [
         TEXT,
@@ -153,6 +142,7 @@ OTHER_BODIES: dict[str, dict[str, Any]] = {
     "no time": {"sendAt": None},
     "another deadline": {"sendBy": (now() + timedelta(days=3)).isoformat()},
     "no deadline": {"sendBy": None},
+    "another priority": {"priority": "urgent"},
 }
 
 
@@ -213,7 +203,7 @@ async def test_a_call_repeated_when_the_outbox_document_has_expired_answers_the_
 
 
 @pytest.mark.parametrize(("uid", "status"), [("olga", 201), ("ann", 201), ("vic", 403), ("stranger", 403)])
-async def test_owners_and_agents_send_and_nobody_else(instance: Service, uid: str, status: int) -> None:
+async def test_only_owners_and_agents_send(instance: Service, uid: str, status: int) -> None:
     assert (await post(body(), uid=uid)).status_code == status
     assert bool(await documents(instance)) is (status == 201)
 
@@ -230,7 +220,7 @@ async def test_a_member_of_one_account_does_not_send_from_another(instance: Serv
     refused = await post(body(), uid="bob")
     unknown = await post(body(accountId="no-such-account"), uid="bob")
     assert (refused.status_code, unknown.status_code) == (403, 403)
-    assert refused.json() == unknown.json(), "nobody learns which accounts there are"
+    assert refused.json() == unknown.json(), "no caller learns which accounts there are"
     assert await documents(instance) == {}
 
 
@@ -247,7 +237,7 @@ async def test_a_signed_token_is_verified_and_an_unsigned_one_refused(
     google: Google, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The path of production: firebase-admin with certificates."""
-    await prepared(service, monkeypatch)
+    await built(service, monkeypatch)
     signed = {"authorization": f"Bearer {id_token('ann')}"}
     assert (await post(body())).status_code == 401
     assert await documents(service) == {}
@@ -278,7 +268,7 @@ BAD_BODIES: dict[str, tuple[Any, str]] = {
     "no parts": (body(parts=None), "parts is missing"),
     "an unknown field": (body(send_at=later(days=1)), "'send_at' is unknown; known are requestId"),
     "a field of the worker": (body(status="sent"), "'status' is unknown"),
-    "somebody else's name": (body(createdBy="olga"), "'createdBy' is unknown"),
+    "another user's name": (body(createdBy="olga"), "'createdBy' is unknown"),
     "an account that is a path": (body(accountId="shop/members/ann"), "accountId must be"),
     "an account that is a number": (body(accountId=7), "accountId must be"),
     "an account that is a dot": (body(accountId="."), "accountId must be"),
@@ -303,6 +293,7 @@ BAD_BODIES: dict[str, tuple[Any, str]] = {
     "a time that is a number": (body(sendAt=1893456000), "sendAt must be a time"),
     "a time before all times": (body(sendBy="0001-01-01T00:00:00+14:00"), "sendBy must be a time"),
     "a time too far ahead": (body(sendAt=later(days=367)), "sendAt is more than 365 days ahead"),
+    "an unknown priority": (body(priority="high"), "priority must be urgent, normal or bulk"),
     "a deadline before the time": (body(sendAt=later(days=2), sendBy=later(days=1)), "sendBy is before sendAt"),
 }
 

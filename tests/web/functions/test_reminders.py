@@ -69,7 +69,7 @@ async def test_an_app_adds_a_reminder_and_learns_when_it_fires_and_ends(instance
         "targets": 2,
         "nextFireAt": at,
         "nextFires": [at],
-        "forecast": {"endsAt": at, "warning": None},
+        "forecast": {"endsAt": at.replace("Z", ".100000Z"), "warning": None},
     }
     stored = (await reminders(instance))["rem"]
     assert stored["targets"] == [{"id": "1@g.us", "to": "1@g.us"}, {"id": "two", "to": "2@g.us"}]
@@ -153,6 +153,7 @@ OTHER_BODIES: dict[str, dict[str, Any]] = {
     "other hours": {"window": {"startHour": 6, "endHour": 18}},
     "another end": {"onWindowEnd": "resumeNextDay"},
     "another way with what was missed": {"missed": "runOnce"},
+    "another category": {"category": "marketing"},
 }
 
 
@@ -175,7 +176,7 @@ async def test_another_body_under_the_same_reminder_id_is_refused_also_later(ins
 
 
 @pytest.mark.parametrize(("uid", "status"), [("olga", 201), ("ann", 201), ("vic", 403), ("stranger", 403), (None, 401)])
-async def test_owners_and_agents_add_reminders_and_nobody_else(instance: Service, uid: str | None, status: int) -> None:
+async def test_only_owners_and_agents_add_reminders(instance: Service, uid: str | None, status: int) -> None:
     assert (await post(body(), uid=uid)).status_code == status
     assert bool(await reminders(instance)) is (status == 201)
 
@@ -250,14 +251,14 @@ async def test_a_body_that_is_too_large_is_not_read_to_its_end(instance: Service
     ("target", "method", "path", "status"),
     [
         ("reminders", "GET", "/v1/reminders", 405),
-        ("reminders", "POST", "/v1/reminders/rem", 404),
+        ("reminders", "POST", "/v1/reminders/rem", 405),
         ("reminders", "POST", "/", 404),
         ("runs", "POST", "/v1/runs/rem-1", 405),
         ("runs", "DELETE", "/v1/runs/rem-1", 405),
         ("runs", "GET", "/v1/runs/rem-1:pause", 405),
         ("runs", "POST", "/v1/runs/rem-1:explode", 404),
-        ("runs", "GET", "/v1/runs", 404),
-        ("runs", "GET", "/v1/runs/", 404),
+        ("runs", "GET", "/v1/runs", 400),
+        ("runs", "GET", "/v1/runs/", 400),
         ("runs", "GET", "/v1/runs/a%2Fb", 404),
         ("runs", "GET", "/v1/runs/..", 404),
     ],
@@ -305,6 +306,28 @@ async def test_a_run_is_counted_and_forecast_when_it_is_asked_for(instance: Serv
     assert timedelta(minutes=2) < ends - now() <= timedelta(minutes=3)
 
 
+async def test_targets_are_listed_page_by_page_and_sent_as_a_file(instance: Service, run_id: str) -> None:
+    path, found, after = f"/v1/runs/{run_id}/targets", [], ""
+    for _ in range(3):
+        page = (await call("runs", "GET", f"{path}?limit=2{after}")).json()
+        found += page["targets"]
+        after = f"&after={page.get('after')}"
+    assert sorted(row["to"] for row in found) == ["1@g.us", "2@g.us", "3@g.us"]
+    assert {row["status"] for row in found} == {"queued"}
+    assert (await call("runs", "GET", f"{path}?status=failed")).json() == {"targets": []}
+    for query in ("limit=0", "limit=x", "limit=301", "status=lost", "after=a%2Fb"):
+        assert (await call("runs", "GET", f"{path}?{query}")).status_code == 400, query
+
+    file = await call("runs", "GET", f"{path}.csv", uid="vic")
+    assert (file.status_code, file.headers["content-type"]) == (200, "text/csv; charset=utf-8")
+    assert len(file.text.splitlines()) == 4
+    for where in (path, f"{path}.csv"):
+        assert (await call("runs", "GET", where, uid="stranger")).status_code == 403
+        assert (await call("runs", "GET", where, uid=None)).status_code == 401
+    assert (await call("runs", "GET", f"/v1/runs/{run_id}/other")).status_code == 404
+    assert (await call("runs", "POST", f"{path}:pause")).status_code == 404
+
+
 async def test_a_viewer_looks_at_a_run_but_does_not_touch_it_and_a_stranger_finds_none(
     instance: Service, run_id: str
 ) -> None:
@@ -316,7 +339,7 @@ async def test_a_viewer_looks_at_a_run_but_does_not_touch_it_and_a_stranger_find
             theirs = await call("runs", method, where, uid=uid)
             unknown = await call("runs", method, where.replace("rem-", "none-"), uid=uid)
             assert (theirs.status_code, unknown.status_code) == (403, 403)
-            assert theirs.json() == unknown.json(), "nobody learns which runs there are"
+            assert theirs.json() == unknown.json(), "no caller learns which runs there are"
     assert (await call("runs", "GET", path, uid=None)).status_code == 401
     assert (await call("runs", "POST", f"{path}:cancel", uid=None)).status_code == 401
     assert (await call("runs", "GET", path)).json()["status"] == "running"
@@ -389,6 +412,6 @@ async def test_failed_targets_are_tried_again_as_a_run_of_their_own(instance: Se
 
 async def test_a_paused_reminder_is_still_the_same_reminder(instance: Service) -> None:
     await post(body())
-    await instance.system.remind.set_status("rem", ReminderStatus.PAUSED)
+    await instance.system.change_reminder.set_status("rem", ReminderStatus.PAUSED)
     again = await post(body())
     assert (again.status_code, again.json()["status"]) == (200, "paused")

@@ -29,7 +29,7 @@ def _signed_with_the_public_key() -> str:
 
 
 def _changed() -> str:
-    """Somebody else's claims under a genuine signature."""
+    """Another user's claims under a genuine signature."""
     head, _, signature = id_token("ann").split(".")
     return f"{head}.{id_token('bob').split('.')[1]}.{signature}"
 
@@ -60,8 +60,8 @@ REFUSED: dict[str, Callable[[], str | None]] = {
     ),
     "a service account's": lambda: "Bearer " + id_token("1", iss="https://accounts.google.com", aud="https://worker"),
     "a custom token": lambda: "Bearer " + id_token("ann", aud=CUSTOM_TOKENS, iss="x@y"),
-    "nobody": lambda: "Bearer " + id_token("", sub=None),
-    "nobody's name": lambda: "Bearer " + id_token(""),
+    "no subject": lambda: "Bearer " + id_token("", sub=None),
+    "an empty name": lambda: "Bearer " + id_token(""),
     "a name that is none": lambda: "Bearer " + id_token("ann", sub=7),
 }
 
@@ -83,7 +83,7 @@ async def test_a_token_made_by_a_clock_that_is_a_little_ahead_is_believed(google
     assert await UserCheck(PROJECT).check("Bearer " + id_token("ann", iat=ago(seconds=-10))) == User("ann")
 
 
-async def test_an_expired_token_is_told_from_a_false_one(google: Google) -> None:
+async def test_an_expired_token_is_distinguished_from_a_false_one(google: Google) -> None:
     expired = await UserCheck(PROJECT).check("Bearer " + id_token("ann", iat=ago(hours=2), exp=ago(hours=1)))
     assert isinstance(expired, Unauthenticated)
     assert "expired" in expired.reason
@@ -117,7 +117,7 @@ async def test_certificates_are_fetched_again_when_google_says_so_and_a_withdraw
     assert isinstance(await users.check("Bearer " + id_token("ann")), Unauthenticated)
 
 
-async def test_nobody_is_refused_for_certificates_that_are_out_of_reach(google: Google) -> None:
+async def test_no_user_is_refused_for_certificates_that_are_out_of_reach(google: Google) -> None:
     users = UserCheck(PROJECT)
     google.is_down = True
     assert await users.check("Bearer " + id_token("ann")) == CannotTell()

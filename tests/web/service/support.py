@@ -30,9 +30,10 @@ from firestore_outbox.firestore.gateway import Conflict
 from firestore_outbox.firestore.writes import upsert
 from firestore_outbox.handlers.registration import Registration
 from firestore_outbox.local.simulators.simulator import ProviderSimulator
+from firestore_outbox.media.storage import Storage
 from firestore_outbox.messages.enqueue import NewMessage, batch
+from firestore_outbox.providers.built_in import ProviderSettings, providers
 from firestore_outbox.providers.credentials import FixedCredentials
-from firestore_outbox.providers.registry import ProviderSettings, providers
 from firestore_outbox.settings import Settings
 from firestore_outbox.web.app import app
 from firestore_outbox.web.auth import CallerCheck
@@ -43,6 +44,15 @@ ACCOUNT = "tasks@example.iam.gserviceaccount.com"
 ISSUER = "https://accounts.google.com"
 SECRET = "a webhook secret"
 HOST = "127.0.0.1"
+CREDENTIALS = {
+    "token": "t",
+    "webhookSecret": SECRET,
+    "apiKey": "k",
+    "baseUrl": "http://provider/waha",
+    "session": "{accountId}",
+    "phoneNumberId": "{accountId}",
+}
+"""Of every account, whatever its provider."""
 
 
 def now() -> datetime:
@@ -176,7 +186,9 @@ class Service:
 
     async def poison_lane(self) -> None:
         """A lane that is due for a takeover, in a document that no version of the worker wrote."""
-        fields = {"state": "running", "owner": "w", "fence": 1, "leaseUntil": now() - timedelta(minutes=1), "holds": 5}
+        ended = now() - timedelta(minutes=1)
+        fields = {"state": "running", "owner": "w", "fence": 1, "leaseUntil": ended, "holds": 5}
+        fields |= {"shard": 0, "acquirableAt": ended}
         await self.system.gateway.commit([upsert(paths.lane("outbox", "poison"), fields)])
 
     async def post(self, path: str, body: Any = None, **headers: str) -> httpx.Response:
@@ -194,7 +206,11 @@ class Service:
 
 @asynccontextmanager
 async def service(
-    served: Certificates, *, handlers: Mapping[str, Registration] = NO_HANDLERS, **settings: Any
+    served: Certificates,
+    *,
+    handlers: Mapping[str, Registration] = NO_HANDLERS,
+    storage: Storage | None = None,
+    **settings: Any,
 ) -> AsyncIterator[Service]:
     firestore, store, tasks, stop = FirestoreEmulator(), Store(), RecordedTasks(), asyncio.Event()
     client = AsyncClient(project="demo-outbox", credentials=AnonymousCredentials())
@@ -203,12 +219,14 @@ async def service(
     await firestore.start()
     async with ProviderSimulator() as provider:
         registry = providers(
-            ProviderSettings(simulated_url="http://provider"),
-            credentials=FixedCredentials({"*": {"token": "t", "webhookSecret": SECRET}}),
+            ProviderSettings(
+                simulated_url="http://provider", whatsapp_cloud_url="http://provider/whatsapp_cloud/v25.0"
+            ),
+            credentials=FixedCredentials({"*": CREDENTIALS}),
             transport=provider.transport,
         )
         system = assemble(
-            Settings(**settings),
+            Settings(**{"webhook_url": "http://functions", **settings}),
             client=client,
             tasks=tasks,
             providers=registry,
@@ -216,6 +234,7 @@ async def service(
             clock=now,
             random=Random(1),
             handlers=handlers,
+            storage=storage,
         )
         check = CallerCheck(audience=AUDIENCE, email=ACCOUNT, clock=now, certs_url=served.url)
         asgi = httpx.ASGITransport(app(system, check, stop))

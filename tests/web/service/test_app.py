@@ -27,7 +27,7 @@ async def woken(service: Service, account_id: str = "shop") -> None:
 
 
 async def held_by_another(service: Service) -> Lane:
-    """Somebody took the lane, and says nothing any more."""
+    """A worker took the lane, and says nothing any more."""
     stored = await service.system.lanes.read(outbox_lane("shop"))
     taken = acquire(wake(stored.lane, now()).lane, "another-worker", now(), timedelta(seconds=60))  # type: ignore[union-attr]
     assert await service.system.lanes.write(outbox_lane("shop"), taken.lane, stored)  # type: ignore[union-attr]
@@ -133,7 +133,7 @@ BAD_BODIES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("case", BAD_BODIES)
-async def test_a_task_that_no_retry_can_mend_is_dropped_with_a_line(
+async def test_a_task_that_no_retry_can_repair_is_dropped_with_a_line(
     service: Service, case: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     answer = await service.post("/tasks/lane", BAD_BODIES[case])
@@ -236,7 +236,7 @@ async def test_a_lane_lost_to_another_worker_is_counted(service: Service) -> Non
     service.provider.core.faults = service.provider.core.faults.model_copy(update={"latencyMs": 300})
     running = asyncio.create_task(service.post("/tasks/lane", LANE))
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while not service.called:  # noqa: ASYNC110 - the provider tells nobody that it was called
+        while not service.called:  # noqa: ASYNC110 - the provider has no event for its calls
             await asyncio.sleep(0.01)
     stored = await service.system.lanes.read(outbox_lane("shop"))
     taken = replace(stored.lane, owner="another-worker", fence=stored.lane.fence + 1)

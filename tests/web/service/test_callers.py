@@ -27,9 +27,9 @@ CREDENTIALS: dict[str, tuple[int, Callable[[], str | None]]] = {
     "a bearer with nothing": (401, lambda: "Bearer "),
     "malformed": (401, lambda: "Bearer not.a.token"),
     "not a token at all": (401, lambda: "Bearer é\x00"),
-    "signed by nobody": (401, lambda: "Bearer " + jwt.encode({"aud": AUDIENCE}, "", algorithm="none")),
+    "not signed": (401, lambda: "Bearer " + jwt.encode({"aud": AUDIENCE}, "", algorithm="none")),
     "signed by a shared secret": (401, lambda: "Bearer " + jwt.encode({"aud": AUDIENCE}, "s" * 32, algorithm="HS256")),
-    "a key that nobody knows": (401, lambda: "Bearer " + token(key="stranger")),
+    "an unknown key": (401, lambda: "Bearer " + token(key="stranger")),
     "another key under a known name": (401, lambda: "Bearer " + token(key="stranger", kid="first")),
     "expired": (401, lambda: "Bearer " + token(iat=_ago(hours=2), exp=_ago(hours=1))),
     "not valid yet": (401, lambda: "Bearer " + token(iat=_ago(hours=-1))),
@@ -37,7 +37,7 @@ CREDENTIALS: dict[str, tuple[int, Callable[[], str | None]]] = {
     "another issuer": (401, lambda: "Bearer " + token(iss="https://login.example")),
     "another audience": (403, lambda: "Bearer " + token(aud="https://another.example")),
     "several audiences": (403, lambda: "Bearer " + token(aud=[AUDIENCE, "https://another.example"])),
-    "another account": (403, lambda: "Bearer " + token(email="somebody@example.com")),
+    "another account": (403, lambda: "Bearer " + token(email="another@example.com")),
     "an account without an address": (403, lambda: "Bearer " + token(email=None)),
     "an address that is not verified": (403, lambda: "Bearer " + token(email_verified=False)),
     "an address verified by a word": (403, lambda: "Bearer " + token(email_verified="true")),
@@ -126,7 +126,7 @@ async def test_keys_in_hand_stay_good_while_certificates_are_out_of_reach(served
     assert served.fetches == 2, "one try, and not one for each call"
 
 
-async def test_nobody_is_believed_before_there_are_certificates_and_then_everybody_who_should_be(
+async def test_no_caller_is_believed_before_there_are_certificates_and_then_the_right_ones(
     served: Certificates,
 ) -> None:
     clock = AdjustableClock()

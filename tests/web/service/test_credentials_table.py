@@ -1,7 +1,7 @@
-"""Every endpoint with every kind of credential: who gets in, who does not, and that whoever does not changes nothing.
+"""Every endpoint with every kind of credential: who gets in, who does not, and that a refused caller changes nothing.
 
 The endpoints are not listed here: the worker's are the routes of its application, the functions' are what
-functions-framework has registered. A new one that asks nobody for a credential fails, and a new function fails until
+functions-framework has registered. A new one that asks for no credential fails, and a new function fails until
 this file knows how it is called.
 """
 
@@ -31,8 +31,10 @@ from firestore_outbox.handlers.context import Context
 from firestore_outbox.handlers.registration import Registration
 from firestore_outbox.lane.ref import outbox_lane
 from firestore_outbox.local.simulators.webhooks import SIGNATURE_HEADER, signed
+from firestore_outbox.local.stripe import shapes
 from firestore_outbox.messages.model import TextPart
-from firestore_outbox.reminders.run import OnWindowEnd, Run
+from firestore_outbox.reminders.choices import OnWindowEnd
+from firestore_outbox.reminders.run import Run
 from firestore_outbox.web.auth import CallerCheck
 from firestore_outbox.web.events_api import EventsApi
 from tests.web.functions import firebase
@@ -43,7 +45,13 @@ from tests.web.service.support import ACCOUNT, AUDIENCE, SECRET, Service, now, t
 
 OPEN_TO_EVERYBODY = {"/healthz", "/metrics"}
 """The platform calls them, and they tell nothing of anybody."""
-GUARDED_BY_THE_PLATFORM = {"on_event_created", "on_outbox_created"}
+GUARDED_BY_THE_PLATFORM = {
+    "on_cancel_created",
+    "on_event_created",
+    "on_outbox_created",
+    "on_reminder_created",
+    "on_request_created",
+}
 """Eventarc calls them with a token that Cloud Run checks; tests/deploy holds that they are deployed so."""
 
 CREDENTIALS = ("none", "garbage", "a stranger's", "expired", "another audience", "the right one")
@@ -89,6 +97,33 @@ PROVIDER: dict[str, Callable[[], Headers]] = {
     "the right one": lambda: {SIGNATURE_HEADER: signed(SECRET, WEBHOOK_BODY, now())},
 }
 """A signature is of one body: that of another one is what comes closest to another audience."""
+
+
+STRIPE_SECRET = "whsec_test"
+STRIPE_BODY = json.dumps(
+    shapes.event("evt_1", "customer.subscription.created", shapes.subscription("sub_1", "cus_1", "price_1"), created=1)
+).encode()
+
+
+def _stripe(secret: str = STRIPE_SECRET, body: bytes = STRIPE_BODY, *, age: int = 0) -> Headers:
+    return {"stripe-signature": shapes.signature(secret, body, int(now().timestamp()) - age)}
+
+
+STRIPE: dict[str, Callable[[], Headers]] = {
+    "none": dict,
+    "garbage": lambda: {"stripe-signature": "garbage"},
+    "a stranger's": lambda: _stripe("a stranger's secret"),
+    "expired": lambda: _stripe(age=3600),
+    "another audience": lambda: _stripe(body=b"{}"),
+    "the right one": _stripe,
+}
+SOLD: dict[str, Any] = {
+    "plans": "free=total:3 pro=",
+    "billing_prices": "pro=price_1",
+    "billing_return_url": "https://app.example",
+    "stripe_secret_key": "sk_test_1",
+    "stripe_webhook_secret": STRIPE_SECRET,
+}
 
 
 @dataclass(frozen=True)
@@ -148,8 +183,22 @@ PERSON_ANSWERS = _answers(a_stranger_s=403, the_right_one=201)
 TASK_ANSWERS = _answers(a_stranger_s=403, another_audience=403, the_right_one=200)
 
 FUNCTIONS: dict[str, Way] = {
+    "accounts": Way("/v1/accounts/shop:check", b"", PERSON, PERSON_ANSWERS | {"the right one": 200}),
+    "billing_webhook": Way("/", STRIPE_BODY, STRIPE, dict.fromkeys(REFUSED, 400) | {"the right one": 200}),
     "enqueue": Way("/v1/messages", json.dumps(MESSAGE).encode(), PERSON, PERSON_ANSWERS),
     "events": Way("/v1/events/nextup", b'{"user": "ann"}', SERVICE_ACCOUNT, _answers(the_right_one=202)),
+    "files": Way(
+        "/v1/accounts/shop/uploads",
+        json.dumps({"sha256": "0" * 64, "bytes": 9, "mimeType": "image/png"}).encode(),
+        PERSON,
+        PERSON_ANSWERS | {"the right one": 503},  # no storage is configured
+    ),
+    "open_messages": Way(
+        "/v1/messages:open",
+        json.dumps({"accountId": "shop", "messages": [{"messageId": "m", "parts": []}]}).encode(),
+        PERSON,
+        PERSON_ANSWERS | {"the right one": 503},  # nothing is sealed here, so no key service is configured
+    ),
     "provider_webhook": Way("/simulated/shop", WEBHOOK_BODY, PROVIDER, _answers(the_right_one=200)),
     "reminders": Way(
         "/v1/reminders", json.dumps(REMINDER).encode(), PERSON, _answers(a_stranger_s=403, the_right_one=201)
@@ -179,7 +228,7 @@ class Remembering(support.Store):
 @pytest.fixture
 async def world(google: Google, served: support.Certificates, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(support, "Store", Remembering)
-    async with support.service(served, handlers={"nextup": NEXTUP}) as service:
+    async with support.service(served, handlers={"nextup": NEXTUP}, **SOLD) as service:
         ready: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         ready.set_result(service.system)
         callers = CallerCheck(audience=AUDIENCE, email=ACCOUNT, clock=now, certs_url=served.url)

@@ -19,7 +19,8 @@ from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.queries import Find
 from firestore_outbox.local.simulators.webhooks import SIGNATURE_HEADER, signed
 from firestore_outbox.providers.registry import MAX_WEBHOOK_BYTES
-from tests.web.service.support import SECRET, Service, now
+from tests.web.service import support
+from tests.web.service.support import SECRET, Certificates, Service, now
 
 EVENT = {
     "ce-id": "1",
@@ -32,8 +33,19 @@ LANE_TASK = ("/tasks/lane", {"kind": "outbox", "key": "shop"})
 
 
 @pytest.fixture
-async def instance(service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
-    """An instance of the functions that has built its system already."""
+async def instance(served: Certificates, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
+    """An instance of the functions that has built its system already, and leaves messages to the worker."""
+    async with support.service(served, short_turns=False) as service:
+        yield await built(service, monkeypatch)
+
+
+@pytest.fixture
+async def sending_instance(service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
+    """One that sends messages that come alone."""
+    return await built(service, monkeypatch)
+
+
+async def built(service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
     ready: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     ready.set_result(service.system)
     monkeypatch.setattr(firestore_outbox.web.functions, "_ready", ready)
@@ -87,8 +99,28 @@ async def test_an_event_as_production_sends_it_wakes_the_lane(instance: Service)
     assert [task[:2] for task in instance.tasks.asked] == [LANE_TASK]
 
 
+async def test_an_event_of_a_message_that_comes_alone_sends_it_without_a_task(sending_instance: Service) -> None:
+    await sending_instance.send("request-1")
+    assert await created(event_of("request-1")) == 200
+    (stored,) = await sending_instance.system.messages.get(["request-1"])
+    assert stored.status == "sent"
+    assert sending_instance.tasks.asked == []
+
+
+async def test_an_event_that_finds_firestore_out_of_reach_is_sent_again_and_then_sends(
+    sending_instance: Service,
+) -> None:
+    await sending_instance.send("request-1")
+    sending_instance.store.is_down = True
+    assert await created(event_of("request-1")) >= 500
+    sending_instance.store.is_down = False
+    assert await created(event_of("request-1")) == 200
+    (stored,) = await sending_instance.system.messages.get(["request-1"])
+    assert stored.status == "sent"
+
+
 async def test_an_event_as_googles_emulator_sends_it_wakes_the_lane(instance: Service) -> None:
-    for n in range(40):  # base64 text of many kinds, none of which may be taken for protobuf
+    for n in range(40):  # base64 text of many kinds, and none may be taken for protobuf
         await instance.send(f"request-{n}")
         assert await created(base64.b64encode(event_of(f"request-{n}", text="x" * n))) == 200
     assert [task[:2] for task in instance.tasks.asked] == [LANE_TASK], "the first woke it, the others were served"
@@ -124,7 +156,7 @@ async def test_an_event_that_cannot_be_read_is_logged_and_not_sent_again(
     assert instance.tasks.asked == []
 
 
-async def test_an_event_of_a_document_that_was_never_stored_harms_nobody(instance: Service) -> None:
+async def test_an_event_of_a_document_that_was_never_stored_does_no_harm(instance: Service) -> None:
     assert await created(event_of("request-1", accountId="no/such/account")) == 200
     assert instance.tasks.asked == []
 

@@ -10,6 +10,7 @@ from datetime import timedelta
 import pytest
 
 from firestore_outbox.errors import StoreUnavailable
+from firestore_outbox.firestore.gateway import Snapshot
 from firestore_outbox.lane.ref import LaneRef, outbox_lane
 from firestore_outbox.lane.state import Acquired, Lane, acquire
 from firestore_outbox.lane.store import StoredLane
@@ -39,7 +40,7 @@ async def pulling(service: Service) -> AsyncIterator[asyncio.Task[None]]:
 
 async def until(good: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while not good():  # noqa: ASYNC110 - the provider tells nobody that it was called
+        while not good():  # noqa: ASYNC110 - the provider has no event for its calls
             await asyncio.sleep(0.01)
 
 
@@ -81,20 +82,20 @@ async def test_a_lane_that_another_worker_got_first_and_died_with_is_taken_over_
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lanes = service.system.lanes
-    as_stored, lease = lanes.read, timedelta(seconds=1)
+    as_stored, lease = lanes.read_beside, timedelta(seconds=1)
     taken_at = now()
 
-    async def read_too_late(ref: LaneRef) -> StoredLane:
-        monkeypatch.setattr(lanes, "read", as_stored)
-        stored = await as_stored(ref)
+    async def read_too_late(ref: LaneRef, beside: str) -> tuple[StoredLane, Snapshot | None]:
+        monkeypatch.setattr(lanes, "read_beside", as_stored)
+        stored = await lanes.read(ref)
         taken = acquire(stored.lane, "a dead worker", now(), lease)
         assert isinstance(taken, Acquired)
         assert await lanes.write(ref, taken.lane, stored) is not None
-        return await as_stored(ref)
+        return await as_stored(ref, beside)
 
     await queued(service, "shop", "request-1")
     await service.system.waker.wake(outbox_lane("shop"))
-    monkeypatch.setattr(lanes, "read", read_too_late)
+    monkeypatch.setattr(lanes, "read_beside", read_too_late)
     async with pulling(service):
         await until(lambda: service.called == ["request-1"])
         assert now() - taken_at >= lease

@@ -105,14 +105,14 @@ BAD: dict[str, Any] = {
     "a status that is none": batch(read(status="eaten")),
     "no time": batch({"status": "read", "providerMessageId": "p-1"}),
     "a time without a zone": batch(read(at="2026-03-01T12:00:00")),
-    "somebody else's echo": batch(read(echo="not ours")),
+    "a foreign echo": batch(read(echo="not ours")),
     "looks without end": batch(read(), looks=10_000),
-    "texts": batch("read", "read"),  # type: ignore[arg-type]  # as somebody might send it
+    "texts": batch("read", "read"),  # type: ignore[arg-type]  # as a provider might send it
 }
 
 
 @pytest.mark.parametrize("case", BAD)
-async def test_a_body_that_no_retry_can_mend_is_dropped(service: Service, case: str) -> None:
+async def test_a_body_that_no_retry_can_repair_is_dropped(service: Service, case: str) -> None:
     answer = await service.post(PATH, BAD[case])
     assert answer.status_code == 200
     assert "receipt task" in answer.json()["dropped"]
@@ -121,6 +121,6 @@ async def test_a_body_that_no_retry_can_mend_is_dropped(service: Service, case: 
 async def test_only_cloud_tasks_may_ask(service: Service) -> None:
     await sent(service)
     assert (await service.http.post(PATH, json=batch(read()))).status_code == 401
-    others = {"authorization": f"Bearer {token(email='somebody@example.com')}"}
+    others = {"authorization": f"Bearer {token(email='another@example.com')}"}
     assert (await service.post(PATH, batch(read()), **others)).status_code == 403
     assert (await shown(service))["status"] == "sent"

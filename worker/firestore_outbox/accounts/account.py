@@ -8,7 +8,7 @@ stay queued and nothing is lost.
     active   park   -> parked      by the worker, on refused credentials
     paused   park   -> parked
     paused   resume -> active      by a person
-    parked   resume -> active      by a person, who has mended the credentials
+    parked   resume -> active      by a person, who has corrected the credentials
 """
 
 from __future__ import annotations
@@ -22,9 +22,15 @@ from zoneinfo import ZoneInfo
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
+from firestore_outbox.accounts.retention import LEAST_DAYS, MOST_DAYS
 from firestore_outbox.accounts.window import Window, is_open, next_open
+from firestore_outbox.consent.frequency import FrequencyCap
+from firestore_outbox.consent.words import DEFAULT, LONGEST, Words, words_of
 from firestore_outbox.lane.pacing import Cap
 from firestore_outbox.messages.checked_fields import TimeZone, sentence_of
+from firestore_outbox.messages.model import Language, Name, TemplatePart
+from firestore_outbox.messages.template_values import Params
+from firestore_outbox.plans.plan import NO_PLAN, PlanTerm, term_of
 
 DEFAULT_PER_MINUTE = 40.0
 DEFAULT_CONCURRENCY = 3
@@ -37,7 +43,7 @@ class AccountStatus(StrEnum):
 
 
 class OnUncertain(StrEnum):
-    """What to do with a message when nobody can tell whether it was sent."""
+    """What to do with a message if it is unknown whether it was sent."""
 
     RESEND = "resend"
     HOLD = "hold"
@@ -45,7 +51,7 @@ class OnUncertain(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """All of it changes only when a person edits the account, but for `status`, which the worker may park."""
+    """All of it changes only when a person edits the account, except for `status`, which the worker may park."""
 
     account_id: str
     provider: str
@@ -57,8 +63,24 @@ class Account:
     concurrency: int = DEFAULT_CONCURRENCY
     on_uncertain: OnUncertain = OnUncertain.HOLD
     window: Window | None = None
+    recipient_hours: Window | None = None
+    """`recipientHours`: when recipients of runs may be written to, on their own clocks. The zone is the account's, for
+    those whose zone is unknown. None: at any hour."""
+    frequency_cap: FrequencyCap | None = None
+    """`frequencyCap`: how many targets of marketing runs a recipient may get. None: any number."""
+    fallback_template: TemplatePart | None = None
+    """`fallbackTemplate`: what goes in place of a free-form message that the provider refuses because the recipient has
+    not written lately. None: such a message fails."""
     paused_until: datetime | None = None
     """A pause that ends by itself, whatever `status` says."""
+    is_suppressing: bool = False
+    """Whether some address opted out, ever. The worker sets it."""
+    retention: timedelta | None = None
+    """`retentionDays`: how long its messages are kept after their end. None: for ever."""
+    notify_url: str | None = None
+    """`notify.webhook`: where notifications about runs are posted; None: nowhere."""
+    plan: PlanTerm = NO_PLAN
+    """The plan whose limits apply (plans/plan.py). An operator or Stripe's events change it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +92,11 @@ class Route:
     number: str | None
     """`providerNumber`: the phone number id or session that events name. None: an account from before this field, or
     one whose provider names none."""
+    sealing: Mapping[str, Any] | None = None
+    """The key that seals what arrives; None: the account is not sealed. As the document has it, so that a damaged key
+    is met when it is used: nothing may be stored in clear in its place."""
+    opt_out: Words = DEFAULT
+    """`optOut`: the words with which people opt out."""
 
 
 def route_of(account_id: str, raw: Mapping[str, Any]) -> Route | None:
@@ -77,7 +104,14 @@ def route_of(account_id: str, raw: Mapping[str, Any]) -> Route | None:
     provider, number = raw.get("provider"), raw.get("providerNumber")
     if not isinstance(provider, str) or not provider:
         return None
-    return Route(account_id=account_id, provider=provider, number=number if isinstance(number, str) else None)
+    sealing = raw.get("sealing")
+    return Route(
+        account_id=account_id,
+        provider=provider,
+        number=number if isinstance(number, str) else None,
+        sealing=sealing if sealing is None or isinstance(sealing, Mapping) else {},
+        opt_out=words_of(raw.get("optOut")),
+    )
 
 
 class Hindrance(StrEnum):
@@ -113,7 +147,7 @@ def sending(account: Account, at: datetime) -> Open | Closed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvalidAccount:
-    """Nothing is sent for it until a person mends it."""
+    """Nothing is sent for it until a person corrects it."""
 
     account_id: str
     sentence: str
@@ -123,27 +157,55 @@ class _Model(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore")
 
 
-class _Pace(_Model):
+class Pace(_Model):
     perMinute: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     burst: Annotated[int, Field(ge=1, le=100_000)] = 1
     perRecipientSeconds: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 0
 
 
-class _Window(_Model):
+class Hours(_Model):
     startHour: Annotated[int, Field(ge=0, le=23)] = 6
     endHour: Annotated[int, Field(ge=1, le=24)] = 18
 
 
-class _Document(_Model):
+class Frequency(_Model):
+    messages: Annotated[int, Field(ge=1, le=100)]
+    days: Annotated[int, Field(ge=1, le=365)]
+
+
+class OptOut(_Model):
+    off: bool = False
+    languages: list[Annotated[str, Field(min_length=2, max_length=10)]] | None = None
+    words: list[Annotated[str, Field(min_length=1, max_length=LONGEST)]] | None = None
+
+
+class Notify(_Model):
+    webhook: Annotated[str, Field(pattern=r"^https?://[^\s@]+$", max_length=2_000)] | None = None
+
+
+class FallbackTemplate(_Model):
+    name: Name
+    language: Language
+    params: Params | None = None
+
+
+class AccountSettings(_Model):
     provider: Annotated[str, Field(min_length=1)]
     timezone: TimeZone = "UTC"
     status: Annotated[AccountStatus, Field(strict=False)] = AccountStatus.ACTIVE
-    pace: _Pace = _Pace()
+    pace: Pace = Pace()
     concurrency: Annotated[int, Field(ge=1, le=1000)] | None = None
     onUncertain: Annotated[OnUncertain, Field(strict=False)] = OnUncertain.HOLD
-    window: _Window | None = None
+    window: Hours | None = None
+    recipientHours: Hours | None = None
+    frequencyCap: Frequency | None = None
+    fallbackTemplate: FallbackTemplate | None = None
     pausedUntil: AwareDatetime | None = None
     providerNumber: Annotated[str, Field(min_length=1, max_length=128)] | None = None
+    optOut: OptOut | None = None
+    notify: Notify | None = None
+    plan: Annotated[str, Field(min_length=1, max_length=40)] | None = None
+    retentionDays: Annotated[int, Field(ge=LEAST_DAYS, le=MOST_DAYS)] | None = None
 
 
 def parse_account(
@@ -155,7 +217,7 @@ def parse_account(
 ) -> Account | InvalidAccount:
     """`per_minute` and `concurrency` are for an account that sets none."""
     try:
-        document = _Document.model_validate(dict(raw))
+        document = AccountSettings.model_validate(dict(raw))
     except ValidationError as error:
         sentence = f"{sentence_of(error.errors(include_url=False)[0])}."
         return InvalidAccount(account_id=account_id, sentence=sentence)
@@ -164,6 +226,9 @@ def parse_account(
     hours = document.window
     if hours is not None and hours.startHour == hours.endHour:
         return InvalidAccount(account_id=account_id, sentence="window: startHour and endHour are the same.")
+    quiet = document.recipientHours
+    if quiet is not None and quiet.startHour == quiet.endHour:
+        return InvalidAccount(account_id=account_id, sentence="recipientHours: startHour and endHour are the same.")
     pace = document.pace
     return Account(
         account_id=account_id,
@@ -174,9 +239,26 @@ def parse_account(
         concurrency=document.concurrency or concurrency,
         on_uncertain=document.onUncertain,
         window=None if hours is None else _window(hours, document.timezone),
+        recipient_hours=None if quiet is None else _window(quiet, document.timezone),
+        frequency_cap=_frequency_cap(document.frequencyCap),
+        fallback_template=_template(document.fallbackTemplate),
         paused_until=document.pausedUntil,
+        retention=None if document.retentionDays is None else timedelta(days=document.retentionDays),
+        is_suppressing=raw.get("suppressing") is True,
+        notify_url=None if document.notify is None else document.notify.webhook,
+        plan=term_of(raw),
     )
 
 
-def _window(hours: _Window, timezone: str) -> Window:
+def _frequency_cap(given: Frequency | None) -> FrequencyCap | None:
+    return None if given is None else FrequencyCap(messages=given.messages, days=given.days)
+
+
+def _template(given: FallbackTemplate | None) -> TemplatePart | None:
+    if given is None:
+        return None
+    return TemplatePart(type="template", name=given.name, language=given.language, params=given.params or ())
+
+
+def _window(hours: Hours, timezone: str) -> Window:
     return Window(start_hour=hours.startHour, end_hour=hours.endHour, zone=ZoneInfo(timezone))

@@ -21,11 +21,13 @@ class Action(StrEnum):
     READ = "read threads, messages, outbox documents, runs, reminders of the account"
     SEND = "send a message, now or later"
     REMIND = "add a reminder, and try again what failed in its runs"
+    CHANGE_REMINDER = "pause, resume, edit or remove a reminder"
     CANCEL_OWN = "cancel a message that one wrote oneself"
     CANCEL_OTHERS = "cancel a message that a colleague or a run wrote"
     STEER_RUN = "pause, resume or cancel a run"
     """A run's messages have no author, so it takes the role that may cancel each of them. A pause is no less: the
     messages of a run that stays paused are skipped when its window closes."""
+    ADMINISTER = "change settings, members and the session of the account, and read its action log"
 
 
 _OWNERS = frozenset({Role.OWNER})
@@ -36,9 +38,11 @@ MAY: Mapping[Action, frozenset[Role]] = {
     Action.READ: _MEMBERS,
     Action.SEND: _SENDERS,
     Action.REMIND: _SENDERS,
+    Action.CHANGE_REMINDER: _SENDERS,
     Action.CANCEL_OWN: _SENDERS,
     Action.CANCEL_OTHERS: _OWNERS,
     Action.STEER_RUN: _OWNERS,
+    Action.ADMINISTER: _OWNERS,
 }
 
 

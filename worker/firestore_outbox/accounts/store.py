@@ -35,10 +35,13 @@ class AccountStore:
     async def read_dated(self, account_id: str) -> tuple[Account | InvalidAccount, datetime | None]:
         """With the time of its last change; None: it does not exist."""
         snapshot = await self._gateway.get(paths.account(account_id))
+        return self.parsed(account_id, snapshot), None if snapshot is None else snapshot.updated
+
+    def parsed(self, account_id: str, snapshot: Snapshot | None) -> Account | InvalidAccount:
+        """The account of a document that was read with others."""
         if snapshot is None:
-            return InvalidAccount(account_id=account_id, sentence=f"accounts/{account_id} does not exist."), None
-        account = parse_account(account_id, snapshot.data, per_minute=self._per_minute, concurrency=self._concurrency)
-        return account, snapshot.updated
+            return InvalidAccount(account_id=account_id, sentence=f"accounts/{account_id} does not exist.")
+        return parse_account(account_id, snapshot.data, per_minute=self._per_minute, concurrency=self._concurrency)
 
     async def route(self, account_id: str) -> Route | None:
         """How webhooks find the account; None: it does not exist, or names no provider."""
@@ -56,8 +59,8 @@ class AccountStore:
         return found
 
     async def park(self, account_id: str, error: DeliveryError, *, since: Version) -> None:
-        """Until a person resumes it. Nothing happens if somebody changed it after `since`, the time of the claim: what
-        was refused may be mended by now, and if not, the next attempt tells."""
+        """Until a person resumes it. Nothing happens if the account changed after `since`, the time of the claim: what
+        was refused may be corrected by now. If not, the next attempt shows it."""
         snapshot = await self._gateway.get(paths.account(account_id))
         if snapshot is None or snapshot.version > since:
             return

@@ -10,7 +10,7 @@ All arithmetic goes through local dates, never through "24 hours later".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
@@ -22,7 +22,7 @@ _DAYS_TO_SEARCH = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """Changes only when somebody changes the account or the reminder."""
+    """Changes only when a person changes the account or the reminder."""
 
     start_hour: int
     end_hour: int
@@ -66,6 +66,21 @@ def opening_before(window: Window, end: datetime, at: datetime) -> datetime:
     while (earlier := window_end_at(window, opening)) < end:
         opening = next_open(window, earlier)
     return opening
+
+
+def are_open(windows: Sequence[Window], at: datetime) -> bool:
+    """Whether all of them are."""
+    return all(is_open(window, at) for window in windows)
+
+
+def opening_of_all(windows: Sequence[Window], at: datetime, *, until: datetime) -> datetime | None:
+    """The first moment from `at` on at which all of them are open; None: there is none until `until`."""
+    while at <= until:
+        opening = max((next_open(window, at) for window in windows), default=at)
+        if opening == at:
+            return at
+        at = opening
+    return None
 
 
 def _starts(window: Window, at: datetime) -> Iterator[datetime]:

@@ -102,10 +102,12 @@ def send_message(
     text: str | None = None,
     parts: Parts | None = None,
     send_by: datetime | None = None,
+    priority: str | None = None,
 ) -> Written:
     """Add a message that is sent as soon as its account's pace allows. Give either `text` or `parts`.
 
-    `uid` is recorded as the author. After `send_by` the message is `skipped` instead of sent. Raises `InvalidMessage`.
+    `uid` is recorded as the author. After `send_by` the message is `skipped` instead of sent. `priority` is `urgent`,
+    `normal` or `bulk`; None is normal. Raises `InvalidMessage`.
     """
     new = checked(
         request_id=request_id,
@@ -116,6 +118,7 @@ def send_message(
         uid=uid,
         at=None,
         send_by=send_by,
+        priority=priority,
         now=datetime.now(UTC),
     )
     return _add(batch, db, new)
@@ -133,8 +136,10 @@ def schedule_message(
     text: str | None = None,
     parts: Parts | None = None,
     send_by: datetime | None = None,
+    priority: str | None = None,
 ) -> Written:
-    """Add a message that is sent at a time, up to 365 days ahead; a past time means now. Raises `InvalidMessage`."""
+    """Add a message that is sent at a time, up to 365 days ahead; a past time means now. The rest is as in
+    `send_message`. Raises `InvalidMessage`."""
     new = checked(
         request_id=request_id,
         account_id=account_id,
@@ -144,19 +149,21 @@ def schedule_message(
         uid=uid,
         at=at,
         send_by=send_by,
+        priority=priority,
         now=datetime.now(UTC),
     )
     return _add(batch, db, new)
 
 
 def cancel_message(batch: Batch, db: Client, request_id: str) -> None:
-    """Ask the worker to cancel a message. If it is still queued, it becomes `cancelled`; otherwise nothing changes.
+    """Cancel a message. If it is still queued, it becomes `cancelled` at once; otherwise nothing changes.
 
     The commit raises `NotFound` if there is no such message.
     """
     require_batch(batch)
     require_request_id(request_id)
     batch.update(db.document(f"outbox/{request_id}"), {"cancelRequested": True})
+    batch.set(db.document(f"cancels/{request_id}"), {"createdAt": firestore.SERVER_TIMESTAMP})
 
 
 def _add(batch: Batch, db: Client, new: NewMessage) -> Written:

@@ -6,7 +6,7 @@ the package, only modules that use the standard library alone are imported; the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -17,6 +17,7 @@ from firestore_outbox.messages import faults, limits, new_documents
 from firestore_outbox.messages.address import is_address
 from firestore_outbox.messages.ids import is_account_id, is_request_id, thread_id_of
 from firestore_outbox.messages.new_documents import Fields
+from firestore_outbox.messages.priority import is_priority
 
 MAX_UID = 128
 
@@ -37,6 +38,8 @@ class NewMessage:
     at: datetime | None
     """None: as soon as the account's pace allows."""
     send_by: datetime | None
+    priority: str | None
+    """None: normal."""
 
     @property
     def thread_id(self) -> str:
@@ -60,6 +63,7 @@ class NewMessage:
             due=self.at or SERVER_TIMESTAMP,
             send_by=self.send_by,
             createdBy=self.uid,
+            priority=self.priority,
         )
 
     @property
@@ -70,7 +74,7 @@ class NewMessage:
 
     def is_same(self, stored: Mapping[str, Any]) -> bool:
         """Whether a stored message is this very one, however far it has come."""
-        return all(stored.get(name) == value for name, value in self._identity.items())
+        return new_documents.is_same(self._identity, stored)
 
 
 def checked(
@@ -84,6 +88,7 @@ def checked(
     at: datetime | None,
     send_by: datetime | None,
     now: datetime,
+    priority: str | None = None,
 ) -> NewMessage:
     """InvalidMessage, if anything is wrong."""
     require_request_id(request_id)
@@ -91,6 +96,8 @@ def checked(
     _require_id("to", to, is_address, faults.ADDRESS)
     _require_text("uid", uid, MAX_UID)
     _require((text is None) != (parts is None), faults.TEXT_OR_PARTS)
+    if priority is not None:
+        _require(isinstance(priority, str) and is_priority(priority), f"priority {faults.PRIORITY}")
     return NewMessage(
         request_id=request_id,
         account_id=account_id,
@@ -99,6 +106,7 @@ def checked(
         uid=uid,
         at=_checked_time(at, send_by, now),
         send_by=send_by,
+        priority=priority,
     )
 
 
@@ -123,6 +131,7 @@ _PARTS: dict[str, dict[str, tuple[int, int] | None]] = {
     "text": {"text": _TEXT},
     "media": {"mediaId": None, "mimeType": None, "caption": _TEXT, "filename": _NAME},
     "template": {"name": _NAME, "language": (limits.MIN_LANGUAGE, limits.MAX_LANGUAGE)},
+    "sealed": {"keyVersion": None, "ciphertext": None},
 }
 """The fields of each type of part, with the shortest and longest value; None: a rule of its own."""
 _OPTIONAL = frozenset({"caption", "filename"})
@@ -132,11 +141,17 @@ def _checked_parts(parts: Any) -> tuple[Fields, ...]:
     is_list = isinstance(parts, Sequence) and not isinstance(parts, str | bytes)
     _require(is_list and 1 <= len(parts) <= limits.MAX_PARTS, f"parts {faults.PARTS}")
     good = tuple(_checked_part(part, f"parts[{index}].") for index, part in enumerate(parts))
-    texts = [
-        text for part in good for value in part.values() for text in ([value] if isinstance(value, str) else value)
-    ]
-    _require_bytes("parts", texts, limits.MAX_PARTS_BYTES)
+    _require_bytes("parts", [text for part in good for text in _texts(part)], limits.MAX_PARTS_BYTES)
     return good
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from (text for one in value.values() for text in _texts(one))
+    elif isinstance(value, list):
+        yield from (text for one in value for text in _texts(one))
 
 
 def _checked_part(part: Any, where: str) -> Fields:
@@ -154,19 +169,44 @@ def _checked_part(part: Any, where: str) -> Fields:
     if kind == "media":
         _require_id(f"{where}mediaId", fields.get("mediaId"), limits.is_media_id, faults.MEDIA_ID)
         _require_id(f"{where}mimeType", fields.get("mimeType"), limits.is_media_type, faults.MEDIA_TYPE)
+    if kind == "sealed":
+        _require(limits.is_key_version(fields.get("keyVersion")), f"{where}keyVersion {faults.KEY_VERSION}")
+        _require_id(f"{where}ciphertext", fields.get("ciphertext"), limits.is_ciphertext, faults.CIPHERTEXT)
     if kind == "template":
         fields["params"] = _checked_params(fields.get("params"), f"{where}params")
     return fields
 
 
-def _checked_params(params: Any, where: str) -> list[str]:
-    is_list = isinstance(params, Sequence) and not isinstance(params, str | bytes)
+def _checked_params(params: Any, where: str) -> list[str] | Fields:
+    """Texts for the body; or `{header?, body?, buttons?}`, as messages/template_values.py has it."""
+    good = _checked_values(params, where) if isinstance(params, Mapping) else _checked_texts(params, where)
+    texts = list(_texts(good))
+    _require(len(texts) <= limits.MAX_PARAMS, f"{where} {faults.too_many(len(texts), limits.MAX_PARAMS)}")
+    _require_bytes(where, texts, limits.MAX_PARAMS_BYTES)
+    return good
+
+
+def _checked_values(params: Mapping[str, Any], where: str) -> Fields:
+    for name in params:
+        _require(name in ("header", "body", "buttons"), f"{where}.{name} {faults.UNKNOWN}")
+    header = params.get("header")
+    good = {name: _checked_texts(params[name], f"{where}.{name}") for name in ("body", "buttons") if name in params}
+    if isinstance(header, Mapping):
+        is_one = len(header) == 1 and set(header) <= {"image", "video", "document"}
+        _require(is_one, f"{where}.header {faults.HEADER_FILE}")
+        for kind, value in header.items():
+            _require_text(f"{where}.header.{kind}", value, limits.MAX_PARAM, 0)
+        return {"header": dict(header), **good}
+    return good if "header" not in params else {"header": _checked_texts(header, f"{where}.header"), **good}
+
+
+def _checked_texts(values: Any, where: str) -> list[str]:
+    is_list = isinstance(values, Sequence) and not isinstance(values, str | bytes)
     _require(is_list, f"{where} {faults.NO_LIST_OF_TEXTS}")
-    _require(len(params) <= limits.MAX_PARAMS, f"{where} {faults.too_many(len(params), limits.MAX_PARAMS)}")
-    for index, value in enumerate(params):
+    _require(len(values) <= limits.MAX_PARAMS, f"{where} {faults.too_many(len(values), limits.MAX_PARAMS)}")
+    for index, value in enumerate(values):
         _require_text(f"{where}[{index}]", value, limits.MAX_PARAM, 0)
-    _require_bytes(where, params, limits.MAX_PARAMS_BYTES)
-    return list(params)
+    return list(values)
 
 
 def _require_bytes(name: str, texts: Iterable[str], most: int) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from firestore_outbox.cli import account_connection, account_settings
 from firestore_outbox.cli.account_answers import Answers, missing_in, secrets_from
 from firestore_outbox.cli.ids import AccountId
 from firestore_outbox.cli.output import Json, console, fail, show_fields, show_json, show_table
@@ -43,10 +44,14 @@ CHECK_LIMIT = timedelta(seconds=10)
 
 
 def register(app: typer.Typer) -> None:
-    accounts = typer.Typer(help="Accounts: add, list, check.", no_args_is_help=True, rich_markup_mode=None)
+    accounts = typer.Typer(
+        help="Accounts: add, connect, change, check, remove.", no_args_is_help=True, rich_markup_mode=None
+    )
     accounts.command()(add)
     accounts.command("list")(list_)
     accounts.command()(check)
+    account_settings.register(accounts)
+    account_connection.register(accounts)
     app.add_typer(accounts, name="accounts")
 
 
@@ -182,6 +187,7 @@ async def store(system: System, new: New, existing: Snapshot | None, *, tried: b
 
 
 async def _write(system: System, new: New, existing: Snapshot | None) -> None:
+    from firestore_outbox.accounts.members import member_fields, member_path
     from firestore_outbox.firestore.gateway import Conflict
     from firestore_outbox.firestore.writes import DELETE, create, update, upsert
 
@@ -194,7 +200,7 @@ async def _write(system: System, new: New, existing: Snapshot | None) -> None:
         fields = {**new.fields, "providerNumber": DELETE if new.number is None else new.number}
         writes.append(update(path, fields, version=existing.version))
     if new.owner:
-        writes.append(upsert(f"{path}/members/{new.owner}", {"role": "owner"}))
+        writes.append(upsert(member_path(new.account_id, new.owner), member_fields(new.owner, "owner")))
     if isinstance(await system.gateway.commit(writes), Conflict):
         fail(f"another process changed the account {new.account_id} at the same time; check it and try again")
 

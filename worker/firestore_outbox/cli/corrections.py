@@ -77,7 +77,7 @@ def redrive(
         raise typer.BadParameter("give the ID of one message, or --account for all failed ones of an account")
 
     async def work(system: System) -> list[Redriven | NotRedriven]:
-        from firestore_outbox.messages.model import OutboxStatus
+        from firestore_outbox.messages.states import OutboxStatus
 
         if request_id is not None:
             return [await system.redrive.one(request_id)]

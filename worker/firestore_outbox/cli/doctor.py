@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,11 +12,12 @@ import typer
 from firestore_outbox.cli.output import Json, console, fail, run, show_json
 
 if TYPE_CHECKING:
-    from firestore_outbox.operations.doctor import Check
+    from firestore_outbox.operations.doctor_facts import Check
 
 EMULATOR = "OUTBOX_DOCTOR_EMULATOR_HOST"
 """HOST:PORT of a server that answers in the place of Google's APIs, for tests."""
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+QUEUE_VARIABLES = ("OUTBOX_QUEUE", "OUTBOX_QUEUES", "OUTBOX_RECEIPT_QUEUE")
 MARKS = {"ok": "ok", "wait": "wait", "warning": "!", "broken": "FAIL", "unknown": "?"}
 NO_PROJECT = "which project? Give --project ID, or set OUTBOX_PROJECT"
 NO_CREDENTIALS = (
@@ -31,11 +33,12 @@ def register(app: typer.Typer) -> None:
 def doctor(
     project: Annotated[str | None, typer.Option(metavar="ID", help="The project; OUTBOX_PROJECT by default.")] = None,
     location: Annotated[
-        str | None, typer.Option(metavar="REGION", help="Of queue, worker and scheduler; OUTBOX_LOCATION by default.")
+        str | None, typer.Option(metavar="REGION", help="Of queues, worker and scheduler; OUTBOX_LOCATION by default.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check a Google Cloud project: indexes, TTL, rules, queue, scheduler, worker, service accounts, secrets.
+    """Check a Google Cloud project: indexes, TTL, rules, queues, scheduler, worker, functions,
+    service accounts, secrets.
 
     It changes nothing. Exit status 1 if something is broken."""
     chosen = project or os.environ.get("OUTBOX_PROJECT")
@@ -61,12 +64,20 @@ async def _examined(project: str, location: str | None) -> list[Check]:
     from firestore_outbox.settings import Settings
 
     settings = Settings.from_environment(os.environ)
+
+    def queues(deployed: Mapping[str, str]) -> list[str]:
+        """As the worker's own settings say; where it is not deployed yet, as those of this terminal do."""
+        named = {name: deployed[name] for name in QUEUE_VARIABLES if name in deployed}
+        in_force = Settings.from_environment({**os.environ, **named})
+        return [name.rpartition("/")[2] for name in in_force.queue_names]
+
     emulator = os.environ.get(EMULATOR, "")
     async with httpx.AsyncClient(trust_env=not emulator) as http:
         facts = await AskGoogle(http, "" if emulator else _token(), emulator).facts(
             project=project,
             location=location or settings.location,
-            queue=settings.queue,
+            queues=queues,
+            database_id=settings.database,
             worker_url=settings.worker_url if os.environ.get("OUTBOX_WORKER_URL") else "",
         )
     wanted = json.loads(INDEXES.read_text(encoding="utf-8"))

@@ -55,17 +55,20 @@ def show(job: JobId, as_json: Json = False) -> None:
         console.print(f"{name:8} {', '.join(value) if isinstance(value, tuple) else value}")
 
 
-def retry(job: JobId) -> None:
+def retry(job: JobId, as_json: Json = False) -> None:
     """Run the handler again with the events of this job."""
 
     async def work(system: System) -> Job:
         return await system.dead_letters.retry(job)
 
     found = with_system(work)
+    if as_json:
+        show_json(asdict(found))
+        return
     console.print(f"{found.kind} runs again for {found.key}; `outbox jobs list` shows it if it fails once more")
 
 
-def drop(job: JobId) -> None:
+def drop(job: JobId, as_json: Json = False) -> None:
     """Forget it. Its events stay handled."""
 
     async def work(system: System) -> Job:
@@ -74,4 +77,7 @@ def drop(job: JobId) -> None:
         return found
 
     found = with_system(work)
+    if as_json:
+        show_json(asdict(found))
+        return
     console.print(f"dropped: {found.kind} for {found.key}")

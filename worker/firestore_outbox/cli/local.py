@@ -20,11 +20,30 @@ if TYPE_CHECKING:
     from firestore_outbox.local.dev import DevStack
 
 from firestore_outbox.cli.output import Json, console, fail, run, stop_on_signals
+from firestore_outbox.cli.serving import Host, Port, log_as_service, ready_line
 
 Durable = Literal["process", "full"]
 DevPort = Annotated[int | None, typer.Option(min=0, max=65535, help="0 takes a free one.")]
-PORTS = {"firestore": 8080, "tasks": 8123, "functions": 8081, "worker": 8082, "provider": 8083, "page": 8084}
-OFFSETS = {"firestore": 0, "functions": 1, "worker": 2, "provider": 3, "page": 4, "tasks": 8}
+PORTS = {
+    "firestore": 8080,
+    "tasks": 8123,
+    "functions": 8081,
+    "worker": 8082,
+    "provider": 8083,
+    "page": 8084,
+    "console": 8085,
+    "identity": 8086,
+}
+OFFSETS = {
+    "firestore": 0,
+    "functions": 1,
+    "worker": 2,
+    "provider": 3,
+    "page": 4,
+    "console": 5,
+    "identity": 6,
+    "tasks": 8,
+}
 """Of --port-base."""
 PROJECT_ID = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
 PROJECT_RULE = "it has 6 to 30 lowercase letters, digits and hyphens, a letter first and no hyphen last"
@@ -115,7 +134,8 @@ def dev(
             min=1024,
             max=65000,
             metavar="N",
-            help="Move all ports: Firestore N, functions +1, worker +2, provider +3, chat page +4, Cloud Tasks +8.",
+            help="Move all ports: Firestore N, functions +1, worker +2, provider +3, chat page +4, console +5, "
+            "identity +6, Cloud Tasks +8.",
         ),
     ] = None,
     firestore_port: DevPort = None,
@@ -126,6 +146,8 @@ def dev(
     page_port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="The chat page [8084]; it needs the Firebase SDK (npm ci).")
     ] = None,
+    console_port: DevPort = None,
+    identity_port: DevPort = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the addresses and nothing else.")] = False,
     data: Annotated[
         Path | None, typer.Option(file_okay=False, help="Keep everything in this directory. Without it: in memory.")
@@ -146,8 +168,8 @@ def dev(
     from firestore_emulator.official import EmulatorFailed, EmulatorMissing
     from firestore_emulator.processes import ProcessFailed
     from firestore_emulator.stack import CannotStart
-    from firestore_outbox.local.chat_page import missing
     from firestore_outbox.local.dev import DevSettings, DevStack
+    from firestore_outbox.local.page_site import missing
     from firestore_outbox.local.product import INDEXES, RULES
 
     if not PROJECT_ID.fullmatch(project):
@@ -161,6 +183,8 @@ def dev(
         "worker": worker_port,
         "provider": provider_port,
         "page": page_port,
+        "console": console_port,
+        "identity": identity_port,
     }
     ports |= {name: port for name, port in given.items() if port is not None}
     settings = DevSettings(
@@ -171,6 +195,8 @@ def dev(
         worker_port=ports["worker"],
         provider_port=ports["provider"],
         page_port=None if no_page else ports["page"],
+        console_port=ports["console"],
+        identity_port=ports["identity"],
         data=data,
         indexes=indexes or INDEXES,
         rules=None if no_rules else rules or RULES,
@@ -196,6 +222,7 @@ def dev(
                 "worker": stack.worker_url,
                 "provider": stack.provider_url,
                 **({"page": stack.page_url} if stack.page_url else {}),
+                **({"console": stack.console_url} if stack.console_url else {}),
             }
             if no_page:
                 print(f"outbox: {no_page}", file=sys.stderr)
@@ -217,10 +244,14 @@ def dev(
 async def _until(stop: asyncio.Event, stack: DevStack, tell: Callable[[str], None]) -> None:
     """Show what happens, and keep every part running."""
     from firestore_outbox.local.dev_log import LogTail
+    from firestore_outbox.local.dev_strangers import report_strangers
 
     tail = LogTail(stack.logs)
     tail.skip()
-    background = [asyncio.create_task(stack.keep_running()), asyncio.create_task(stack.report_strangers())]
+    background = [asyncio.create_task(stack.keep_running())]
+    if not stack.settings.official:
+        strangers = report_strangers(stack.firestore, stack.settings.project, tell)
+        background.append(asyncio.create_task(strangers))
     try:
         while not stop.is_set():
             with contextlib.suppress(TimeoutError):
@@ -236,6 +267,7 @@ async def _until(stop: asyncio.Event, stack: DevStack, tell: Callable[[str], Non
 def _what_next(stack: DevStack) -> Iterator[str]:
     rows = {
         "project": stack.settings.project,
+        "console": stack.console_url or "not served",
         "chat page": stack.page_url or "not served (it needs the Firebase SDK: npm ci)",
         "Firestore": stack.firestore,
         "Cloud Tasks": stack.tasks,
@@ -281,24 +313,17 @@ def demo(
 
 
 def worker(
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, envvar="PORT", help="The port to listen on; 0 takes a free one.")
-    ] = 8082,
-    host: Annotated[
-        str, typer.Option(envvar="OUTBOX_HOST", help="The address to listen on; 0.0.0.0 in a container.")
-    ] = "127.0.0.1",
+    port: Port = 8082,
+    host: Host = "127.0.0.1",
     pull: Annotated[bool, typer.Option("--pull", help="Follow ready lanes with a listener, without HTTP.")] = False,
     as_json: Json = False,
 ) -> None:
     """Run the Cloud Run service, or with --pull an always-on worker."""
-    from firestore_outbox import log
     from firestore_outbox.cli.system import settings_from
     from firestore_outbox.web.serve import serve_http, serve_pull
 
-    log.configure(os.environ.get("OUTBOX_LOG_LEVEL", "INFO"))
-
-    def ready(where: str) -> None:
-        print(json.dumps({"worker": where}) if as_json else f"ready  {where}", flush=True)
+    log_as_service()
+    ready = ready_line("worker", as_json=as_json)
 
     async def serve() -> None:
         settings = settings_from(os.environ)

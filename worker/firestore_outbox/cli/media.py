@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import mimetypes
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from firestore_outbox.cli.output import Json, console, fail, run, show_json
+from firestore_outbox.cli.output import Json, console, run, show_json
+from firestore_outbox.cli.stored_file import storage_of, stored, type_of
 from firestore_outbox.cli.system import settings_from, with_system
-from firestore_outbox.media.storage import FileRef, Storage, media_id_of
 
 if TYPE_CHECKING:
-    from firestore_outbox.settings import Settings
     from firestore_outbox.wiring import System
-
-MEGABYTE = 1_000_000
 
 
 def register(app: typer.Typer) -> None:
@@ -44,48 +40,16 @@ def add(
     """Put a file where the worker finds it for this account, and print its mediaId. The same file twice is one file."""
     if not account or "/" in account:
         raise typer.BadParameter("an account's id is not empty and has no slash", param_hint="--account")
-    kind = mime_type or mimetypes.guess_type(file.name)[0]
-    if kind is None:
-        raise typer.BadParameter(
-            f"the type of {file.name} does not follow from its name; give it with --type", param_hint="FILE"
-        )
+    kind = mime_type or type_of(file, "FILE")
 
     async def work() -> dict[str, Any]:
-        settings = settings_from(os.environ)
-        storage = _storage(settings)
-        content = file.read_bytes()
-        if not content:
-            fail(f"{file} is empty")
-        if len(content) > settings.media_max_mb * MEGABYTE:
-            size, most = f"{len(content) / MEGABYTE:.1f} MB", f"{settings.media_max_mb:g} MB"
-            fail(f"{file} has {size}; the limit is {most} (OUTBOX_MEDIA_MAX_MB)")
-        ref = FileRef(account, media_id_of(content))
-        try:
-            await storage.add(ref, content, mime_type=kind, filename=file.name)
-        finally:
-            storage.close()
-        return {
-            "accountId": account,
-            "mediaId": ref.media_id,
-            "mimeType": kind,
-            "bytes": len(content),
-            "at": storage.where(ref),
-        }
+        return await stored(settings_from(os.environ), account, file, kind)
 
     added = run(work())
     if as_json:
         show_json(added)
     else:
         console.print(added["mediaId"])
-
-
-def _storage(settings: Settings) -> Storage:
-    from firestore_outbox.wiring import storage_from
-
-    storage = storage_from(settings)
-    if storage is None:
-        fail("no storage for files is configured: set OUTBOX_MEDIA_BUCKET, or OUTBOX_MEDIA_DIR on one machine")
-    return storage
 
 
 def adopt(
@@ -100,7 +64,7 @@ def adopt(
     async def work(system: System) -> dict[str, Any]:
         from firestore_outbox.operations.adopt_media import adopt_files
 
-        storage = _storage(system.settings)
+        storage = storage_of(system.settings)
         try:
             adopted = await adopt_files(system.gateway, storage, dry_run=dry_run)
         finally:

@@ -45,10 +45,10 @@ def list_(as_json: Json = False) -> None:
 
 def _rows() -> Iterator[dict[str, Any]]:
     # Here, because the command's own help needs none of it, and it takes a while.
+    from firestore_outbox.providers.built_in import ProviderSettings, built_in
     from firestore_outbox.providers.entry_points import ProviderTools, inspected
     from firestore_outbox.providers.http import Http
     from firestore_outbox.providers.parts import PartJitter, PartSender
-    from firestore_outbox.providers.registry import ProviderSettings, built_in
 
     tools = ProviderTools(http=Http(), parts=PartSender(jitter=PartJitter(), random=Random()), clock=system_clock)
     own: list[Provider] = sorted(built_in(ProviderSettings(), tools), key=lambda adapter: adapter.name)

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from io import StringIO
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import typer
 
+from firestore_outbox.cli.output import confirm, console, show_table
 from firestore_outbox.cli.times import check_time, time_of
+from firestore_outbox.reminders.target_file import BadFile, TargetFile, located, parse_target_file
 
 STDIN = "-"
+PREVIEW = 5
+"""Targets of a file that are shown before the question."""
 _HOURS = re.compile(r"(\d{1,2})-(\d{1,2})")
-_TARGET = re.compile(r"targets\[(\d+)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +29,11 @@ class Targets:
     targets: Sequence[Any]
     origins: Sequence[str] = ()
     """File and line of each target, for error messages."""
+    file: TargetFile | None = None
+    """What was understood of the file; None: the targets come from options."""
 
     def in_words(self, fault: str) -> str:
-        found = _TARGET.search(fault)
-        if found is None or int(found[1]) >= len(self.origins):
-            return fault
-        return fault.replace(found[0], self.origins[int(found[1])], 1)
+        return located(fault, self.origins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,33 +64,36 @@ class When:
 def targets_of(to: Sequence[str], file: str | None) -> Targets:
     if bool(to) == (file is not None):
         raise typer.BadParameter("give the recipients either with --to, which may be repeated, or with --targets FILE")
-    if file is None:
-        return Targets(to)
+    return Targets(to) if file is None else targets_in(file)
+
+
+def targets_in(file: str) -> Targets:
     try:
         content = sys.stdin.read() if file == STDIN else Path(file).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise typer.BadParameter(f"{file} cannot be read ({type(error).__name__})", param_hint="--targets") from None
-    try:
-        return _rows(content, "standard input" if file == STDIN else file)
-    except csv.Error as error:
-        raise typer.BadParameter(f"{file} is neither lines nor CSV: {error}", param_hint="--targets") from None
+    name = "standard input" if file == STDIN else file
+    found = parse_target_file(content)
+    if isinstance(found, BadFile):
+        raise typer.BadParameter(f"{name}, {found}", param_hint="--targets")
+    return Targets(found.targets, tuple(f"{name}, line {line}" for line in found.lines), found)
 
 
-def _rows(content: str, name: str) -> Targets:
-    targets: list[Any] = []
-    origins: list[str] = []
-    rows = csv.reader(StringIO(content), skipinitialspace=True)
-    for row in rows:
-        cells = [cell.strip() for cell in row]
-        is_header = not targets and cells == ["id", "to"]
-        if not any(cells) or is_header:
-            continue
-        if len(cells) > 2:
-            hint = f"line {rows.line_num} has {len(cells)} columns; write an address alone, or id,address"
-            raise typer.BadParameter(hint, param_hint="--targets")
-        targets.append(cells[0] if len(cells) == 1 else {"id": cells[0], "to": cells[1]})
-        origins.append(f"{name}, line {rows.line_num}")
-    return Targets(targets, origins)
+def confirm_targets(read: Targets, file: str | None, *, yes: bool) -> None:
+    """On a terminal, show what was understood of a file, and ask. A script is not asked."""
+    if read.file is None or yes or file == STDIN or not sys.stdin.isatty():
+        return
+    found = read.file
+    columns = ["id", "to", *found.variables]
+    rows = [
+        [one["id"], one["to"], *(one.get("variables", {}).get(name, "") for name in found.variables)]
+        for one in found.targets
+    ]
+    show_table(columns, rows[:PREVIEW], "")
+    more = f"  … and {len(rows) - PREVIEW:,} more" if len(rows) > PREVIEW else ""
+    twice = f"  ({found.repeated:,} repeated rows count once)" if found.repeated else ""
+    console.print(f"{len(rows):,} targets{twice}{more}")
+    confirm("The reminder sends to these targets", yes=False)
 
 
 def parts_of(text: str | None, parts: str | None) -> list[Any]:

@@ -1,10 +1,13 @@
-"""Commands about runs: list, show and follow, why, forecast; pause, resume, cancel, retry what failed."""
+"""Commands about runs: list, show and follow, targets, why, forecast; pause, resume, cancel, retry what failed."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from zoneinfo import ZoneInfo
 
@@ -18,6 +21,7 @@ from firestore_outbox.reminders.run import ENDED, Command, RunStatus
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from firestore_outbox.messages.states import OutboxStatus
     from firestore_outbox.reminders.control import NotTaken, Taken
     from firestore_outbox.reminders.store import StoredRun
     from firestore_outbox.wiring import System
@@ -30,12 +34,13 @@ DONE = ("sent", "failed", "skipped", "cancelled", "uncertain")
 
 def register(app: typer.Typer) -> None:
     runs = typer.Typer(
-        help="Runs of reminders: list, show, why, forecast, pause, resume, cancel, retry-failed.",
+        help="Runs of reminders: list, show, targets, why, forecast, pause, resume, cancel, retry-failed.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
     runs.command("list")(list_)
     runs.command()(show)
+    runs.command()(targets)
     runs.command()(why)
     runs.command()(forecast)
     runs.command()(pause)
@@ -74,16 +79,16 @@ def _no_runs(account: str | None) -> str:
 
 
 async def _row(system: System, stored: StoredRun) -> dict[str, Any]:
-    from firestore_outbox.messages.model import OutboxStatus
+    from firestore_outbox.messages.states import OutboxStatus
 
     run, kept = stored.run, stored.data.get("counts") or {}
-    is_over = run.status in ENDED
+    has_ended = run.status in ENDED
     return {
         "runId": run.run_id,
         "accountId": run.account_id,
         "status": run.status.value,
         "total": run.total,
-        "sent": kept.get("sent") if is_over else await system.messages.count_of_run(run.run_id, OutboxStatus.SENT),
+        "sent": kept.get("sent") if has_ended else await system.messages.count_of_run(run.run_id, OutboxStatus.SENT),
         "fireAt": run.fire_at,
         "windowEndAt": run.window_end_at,
         "errorSummary": stored.data.get("errorSummary"),
@@ -208,6 +213,67 @@ def _told(fields: dict[str, Any]) -> str:
     return f"ends {told['endsAt'].astimezone(zone or UTC):%H:%M} {zone or 'UTC'}" if told.get("endsAt") else ""
 
 
+# --- targets
+
+
+def targets(
+    run_id: RunId,
+    status: Annotated[str | None, typer.Option(help="Only targets of this status, such as failed.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many, by requestId.")] = 50,
+    after: Annotated[str | None, typer.Option(help="Behind this requestId: the last one shown.")] = None,
+    csv: Annotated[
+        Path | None, typer.Option(help="Write all targets to this file as CSV; - is the standard output.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List what became of each target: its address, status, times and error."""
+    if csv is not None:
+        written = with_system(lambda system: _write_csv(system, run_id, csv))
+        if as_json and str(csv) != "-":
+            show_json({"runId": run_id, "file": str(csv), "bytes": written})
+        elif str(csv) != "-":
+            console.print(f"{csv}  {written:,} bytes", soft_wrap=True)
+        return
+    chosen = _status(status)
+
+    async def work(system: System) -> list[dict[str, Any]]:
+        from firestore_outbox.reminders.report import Report
+
+        await _stored(system, run_id)
+        return (await Report(system.gateway, system.messages).page(run_id, limit, after, chosen)).targets
+
+    rows = with_system(work)
+    if as_json:
+        show_json(rows)
+        return
+    columns = ["to", "status", "sentAt", "deliveredAt", "secondsToSend", "errorCode", "requestId"]
+    show_table(columns, [[row.get(name) for name in columns] for row in rows], "there are no such targets")
+
+
+def _status(name: str | None) -> OutboxStatus | None:
+    from firestore_outbox.messages.states import OutboxStatus
+
+    if name is not None and name not in list(OutboxStatus):
+        raise typer.BadParameter(f"{name} is none of {', '.join(OutboxStatus)}", param_hint="--status")
+    return None if name is None else OutboxStatus(name)
+
+
+async def _write_csv(system: System, run_id: str, file: Path) -> int:
+    """A page at a time, however many targets there are. The number of bytes."""
+    from firestore_outbox.reminders.report import Report
+
+    await _stored(system, run_id)
+    written = 0
+    try:
+        with contextlib.nullcontext(sys.stdout) if str(file) == "-" else file.open("w", newline="") as out:
+            async for lines in Report(system.gateway, system.messages).as_csv(run_id):
+                written += len(lines.encode())
+                out.write(lines)
+    except OSError as error:
+        fail(f"{file} cannot be written: {error.strerror or error}")
+    return written
+
+
 def why(run_id: RunId, as_json: Json = False) -> None:
     """Show what a run waits for."""
 
@@ -231,7 +297,7 @@ def forecast(run_id: RunId, as_json: Json = False) -> None:
         stored = await _stored(system, run_id)
         if stored.run.status in ENDED:
             fail(f"the run has ended ({stored.run.status}); see: outbox runs show {run_id}")
-        told = await system.summary.forecast(stored.run)
+        told = await system.summary.forecast(stored)
         return {
             "runId": run_id,
             "status": stored.run.status.value,
@@ -267,7 +333,7 @@ def cancel(run_id: RunId, yes: Yes = False, as_json: Json = False) -> None:
 
 
 async def _agree_to_cancel(system: System, stored: StoredRun, yes: bool) -> None:
-    from firestore_outbox.messages.model import OutboxStatus
+    from firestore_outbox.messages.states import OutboxStatus
 
     run = stored.run
     waiting = await system.messages.count_of_run(run.run_id, OutboxStatus.QUEUED)
@@ -277,7 +343,7 @@ async def _agree_to_cancel(system: System, stored: StoredRun, yes: bool) -> None
 
 
 async def _agree_to_retry(system: System, stored: StoredRun, yes: bool) -> None:
-    from firestore_outbox.messages.model import OutboxStatus
+    from firestore_outbox.messages.states import OutboxStatus
 
     failed = await system.messages.count_of_run(stored.run.run_id, OutboxStatus.FAILED)
     if failed > 1:

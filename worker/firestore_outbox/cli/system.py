@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 LOCAL_TASKS = "127.0.0.1:8123"
 """The Cloud Tasks of `outbox dev` on its default ports."""
+LOCAL_FUNCTIONS = "http://127.0.0.1:8081"
+"""The functions of `outbox dev` on its default ports. A command does not call them."""
 LOCAL_PROVIDER = "http://127.0.0.1:8083"
 """The provider simulator of `outbox dev` on its default ports."""
 
@@ -35,6 +37,7 @@ def environment_from(environment: Mapping[str, str]) -> dict[str, str]:
         from firestore_outbox.local.provider_urls import provider_urls
 
         given.setdefault("OUTBOX_TASKS_EMULATOR_HOST", given.get("CLOUD_TASKS_EMULATOR_HOST") or LOCAL_TASKS)
+        given.setdefault("OUTBOX_WEBHOOK_URL", LOCAL_FUNCTIONS)
         given = {**provider_urls(given.get("OUTBOX_SIMULATED_URL") or LOCAL_PROVIDER), **given}
     return given
 

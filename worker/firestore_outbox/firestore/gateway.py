@@ -75,7 +75,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a query brought, and the moment of which it is true."""
+    """What a query returned, and the moment at which that was true."""
 
     found: list[Snapshot]
     moment: datetime
@@ -107,7 +107,7 @@ class Gateway:
     ) -> None:
         """`queries` is a channel for queries alone, read in threads; without it they share the client's."""
         self._client = client
-        self._queries = queries  # kept: a channel that nobody holds is closed
+        self._queries = queries  # kept: a channel without a reference is closed
         self._jitter = jitter
         self.compare_and_set = CompareAndSet(jitter)
         self._database = client._database_string

@@ -71,9 +71,9 @@ def upsert(path: str, fields: Mapping[str, Any]) -> WriteOp:
     return WriteOp(path, fields, masked=True)
 
 
-def delete(path: str) -> WriteOp:
-    """Removes the document, if it is there."""
-    return WriteOp(path, {}, masked=False, is_deletion=True)
+def delete(path: str, *, version: Version | None = None) -> WriteOp:
+    """Removes the document, if it is there. With a version, only if it is as it was read."""
+    return WriteOp(path, {}, masked=False, version=version, is_deletion=True)
 
 
 def add_write(request: Proto, root: str, write: WriteOp) -> None:
@@ -81,6 +81,8 @@ def add_write(request: Proto, root: str, write: WriteOp) -> None:
     proto = request.writes.add()
     if write.is_deletion:
         proto.delete = f"{root}/{write.path}"
+        if write.version is not None:
+            proto.current_document.update_time.seconds, proto.current_document.update_time.nanos = write.version
         return
     proto.update.name = f"{root}/{write.path}"
     fields = proto.update.fields

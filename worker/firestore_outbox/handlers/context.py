@@ -138,8 +138,11 @@ class Context:
             raise NotSent("give either a text or parts")
         chosen = parts if parts is not None else [{"type": "text", "text": text}]
         number, self._sent = self._sent, self._sent + 1
+        name = request_id(self.kind, self.key, self._progress, number)
+        if any(isinstance(one, InboundText) and one.is_sealed for one in self._new):
+            chosen = await self._store.sealed(account_id, name, chosen)
         new = NewMessage(
-            request_id=request_id(self.kind, self.key, self._progress, number),
+            request_id=name,
             account_id=account_id,
             to=to,
             parts=chosen,

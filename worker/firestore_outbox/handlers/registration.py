@@ -21,7 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from firestore_outbox.errors import OutboxError
-from firestore_outbox.lane.ref import INBOUND, OUTBOX, REMINDER, RUN, SESSION
+from firestore_outbox.lane.ref import FETCH, INBOUND, NOTIFY, OUTBOX, REMINDER, RUN, SESSION
 from firestore_outbox.lane.state import Debounce
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ F = TypeVar("F", bound=Function)
 
 CONVERSATION = INBOUND
 """The kind of lane that conversations run on."""
-RESERVED = frozenset({OUTBOX, INBOUND, REMINDER, RUN, SESSION})
+RESERVED = frozenset({OUTBOX, INBOUND, REMINDER, RUN, SESSION, FETCH, NOTIFY})
 KIND = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _MARK = "__outbox_handlers__"
 

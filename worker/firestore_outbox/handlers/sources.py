@@ -14,18 +14,11 @@ import base64
 import binascii
 import hmac
 import json
-from collections import OrderedDict
 from collections.abc import Mapping
-from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
-
-from firestore_outbox.lane.pacing import Cap
-
-MOST_SOURCES = 10_000
-"""Callers that one process remembers. The one that called longest ago is forgotten first."""
 
 
 class _Source(BaseModel):
@@ -120,23 +113,3 @@ def pointed(value: Any, pointer: str) -> Any:
         else:
             return None
     return value
-
-
-class InputRate:
-    """How many calls each address may make. In this process alone: an instance more lets as many in again."""
-
-    def __init__(self) -> None:
-        self._tats: OrderedDict[tuple[str, str], datetime] = OrderedDict()
-
-    def wait(self, kind: str, address: str, per_minute: float, now: datetime) -> timedelta | None:
-        """None: the call may come in. Otherwise how long to wait."""
-        cap = Cap.per_minute(per_minute, burst=max(1, round(per_minute / 6)))
-        assert cap is not None, "a source has a rate above 0"
-        tat = max(now, self._tats.pop((kind, address), now))
-        if tat - cap.tolerance > now:
-            self._tats[kind, address] = tat
-            return tat - cap.tolerance - now
-        self._tats[kind, address] = tat + cap.interval
-        while len(self._tats) > MOST_SOURCES:
-            self._tats.popitem(last=False)
-        return None

@@ -118,6 +118,8 @@ class Routes:
                 found[number] = known
         asked = [number for number in numbers if number not in found]
         routes = [route for route in await self._accounts.routes_of_numbers(asked) if route.provider == provider]
+        for route in routes:  # the same documents: the key of a sealed account comes without another read
+            self._known.keep(route.account_id, route, now)
         for number in asked:
             found[number] = tuple(route.account_id for route in routes if route.number == number)
             self._numbers.keep((provider, number), found[number], now)

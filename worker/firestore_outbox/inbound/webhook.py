@@ -6,13 +6,14 @@ its provider; a path that does not fit the account's document is refused. Each e
 belongs to (routes.py).
 
 A provider waits for its answer, and takes a slow one for a failure. So inbound messages are stored, as many receipts
-applied as there is time for, and the others given to Cloud Tasks; what comes of a receipt that nobody knows yet is
+applied as there is time for, and the others given to Cloud Tasks; what comes of a receipt for an unknown message is
 Cloud Tasks' business too (receipts/late.py). A 2xx says that everything is stored or handed on. When
 neither was possible the answer is 503, and the provider sends the whole body again: all of it may be applied twice.
 
     event              before the answer                          after it
     receipt            applied, or handed on                      unknown ones are looked at again
-    inbound message    stored                                     its conversation's lane runs when it is quiet
+    inbound message    stored; "stop" skips the sender's targets  its conversation's lane runs when it is quiet
+    a file in it       noted                                      its account's lane fetches it (fetch.py)
     session up         the account's pause is lifted              what waited goes
     session down       counted                                    the next send finds out
     not understood     counted
@@ -31,10 +32,14 @@ from typing import assert_never
 from firestore_outbox import log, metrics
 from firestore_outbox.accounts.account import Route
 from firestore_outbox.clock import Clock
+from firestore_outbox.consent.suppressions import Source, Suppressions
+from firestore_outbox.consent.words import DEFAULT, Wish, Words, wish_in
 from firestore_outbox.errors import StoreUnavailable, Unwritable
 from firestore_outbox.inbound.receive import Receive
 from firestore_outbox.inbound.routes import Routes, foreign_numbers, routed
+from firestore_outbox.messages.address import address_of_sender
 from firestore_outbox.messages.ids import is_account_id
+from firestore_outbox.messages.model import TextPart
 from firestore_outbox.providers.credentials import Credentials
 from firestore_outbox.providers.protocol import (
     InboundMessage,
@@ -76,6 +81,7 @@ class Webhook:
         reconnect: Reconnect,
         hot: HotSet,
         clock: Clock,
+        suppressions: Suppressions,
         most_receipts: int,
         patience: timedelta,
     ) -> None:
@@ -88,6 +94,7 @@ class Webhook:
         self._reconnect = reconnect
         self._hot = hot
         self._clock = clock
+        self._suppressions = suppressions
         self._most_receipts = most_receipts
         self._patience = patience
 
@@ -202,7 +209,7 @@ class Webhook:
         others = [event for event in events if isinstance(event, SessionChanged | Unrecognised)]
         try:
             async with asyncio.timeout(LONGEST.total_seconds()), asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._store(account_id, inbound))
+                tasks.create_task(self._store(provider, account_id, inbound))
                 tasks.create_task(self._apply(account_id, receipts))
                 tasks.create_task(self._note(provider, account_id, others))
         except TimeoutError as error:
@@ -215,13 +222,22 @@ class Webhook:
 
     # --- inbound messages
 
-    async def _store(self, account_id: str, inbound: Sequence[InboundMessage]) -> None:
+    async def _store(self, provider: str, account_id: str, inbound: Sequence[InboundMessage]) -> None:
         """In order for each sender, so that the newest is a thread's last; and a sender's lane is woken once."""
+        files_of = provider if self._providers[provider].inbound_files is not None else None
         last = {message.sender: message for message in inbound}
+        route = await self._routes.of_account(account_id) if inbound else None
+        key = None if route is None else route.sealing
+        words = DEFAULT if route is None else route.opt_out
 
         async def store(message: InboundMessage) -> None:
             try:
-                await self._receive.store(account_id, message)
+                wish = wish_of(message, words)
+                if wish is Wish.OUT:  # also when it comes again: the first try may have ended before it was heard
+                    await self._suppressions.add(account_id, address_of_sender(message.sender), Source.ASKED)
+                is_new = await self._receive.store(account_id, message, key, files_of)
+                if wish is Wish.IN and is_new:
+                    await self._suppressions.remove(account_id, address_of_sender(message.sender))
                 metrics.webhook_event("inbound")
                 if message is last[message.sender]:
                     await self._receive.wake(account_id, message.sender)
@@ -230,6 +246,8 @@ class Webhook:
                 metrics.webhook_event("unusable")
 
         await by_group(inbound, lambda message: message.sender, store)
+        if files_of is not None and any(self._receive.has_files(message) for message in inbound):
+            await self._receive.fetch(account_id)
 
     # --- receipts
 
@@ -271,3 +289,9 @@ class Webhook:
                 woken = event.connected and await self._reconnect(account_id)
                 log.session_changed(account_id, event.connected, woken)
                 metrics.webhook_event("session_up" if event.connected else "session_down")
+
+
+def wish_of(message: InboundMessage, words: Words) -> Wish | None:
+    """What a person asks for with a message of one text."""
+    first = message.parts[0] if len(message.parts) == 1 else None
+    return wish_in(first.text, words) if isinstance(first, TextPart) else None

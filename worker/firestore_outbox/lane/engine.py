@@ -1,4 +1,4 @@
-"""The lane engine: acquire, let the handler work until dry or its turn is over, release or go round again.
+"""The lane engine: acquire, let the handler work until dry or its turn ends, release or go round again.
 
 It knows nothing about messages. A handler is a kind of lane: the outbox is one, inbound debounce another. Losing a race
 for a lane is a normal answer. If a handler raises an error, its lane is not released: what it had in flight is in
@@ -9,35 +9,32 @@ that is not the handler's failure: the lease ends by itself, and the caller of `
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from random import Random
-from typing import Protocol, assert_never
+from typing import Protocol, runtime_checkable
 from weakref import WeakValueDictionary
 
 from firestore_outbox import log, metrics
 from firestore_outbox.clock import Clock
 from firestore_outbox.errors import Unavailable
 from firestore_outbox.firestore.compare_and_set import AGAIN, Again
-from firestore_outbox.lane.holder import Holder, LaneLost
+from firestore_outbox.firestore.gateway import Snapshot
+from firestore_outbox.lane.holder import Holder, LaneLost, Preparation
 from firestore_outbox.lane.ref import LaneRef
+from firestore_outbox.lane.releaser import Releaser
 from firestore_outbox.lane.slots import Slots
 from firestore_outbox.lane.state import (
     Acquired,
     Busy,
     Failing,
-    Idle,
     Lane,
     Lost,
-    More,
     NotDue,
-    Requeued,
-    Sleeping,
     Work,
     acquire,
     fail,
-    release,
 )
 from firestore_outbox.lane.store import LaneStore, StoredLane
 from firestore_outbox.lane.wake import Waker
@@ -57,6 +54,26 @@ class Handler(Protocol):
 
         When it returns, nothing of it is in flight.
         """
+
+
+@runtime_checkable
+class PreparedHandler(Handler, Protocol):
+    """A handler that needs another document, read in the same call as the lane's."""
+
+    def beside(self, ref: LaneRef) -> str:
+        """The document's path."""
+
+    def prepare(self, ref: LaneRef, beside: Snapshot | None) -> Preparation:
+        """`beside` is None if the document does not exist."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    stored: StoredLane
+    acquired: Acquired
+    asked: float
+    """The loop's time just before the lane was asked for."""
+    preparation: Preparation | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +123,7 @@ class LaneEngine:
         self._quantum = quantum
         self._longest = longest
         self._slots = Slots(concurrency)
+        self._releaser = Releaser(waker, clock)
         self._acquiring: WeakValueDictionary[LaneRef, asyncio.Lock] = WeakValueDictionary()
         self._holders: set[Holder] = set()
         self._stopping = False
@@ -113,8 +131,13 @@ class LaneEngine:
         """Runs that hold a lane, or are asking for one: a stop that came in between would leave it held."""
         self._all_ended: asyncio.Future[None] | None = None
 
-    async def run(self, ref: LaneRef) -> Ran | NotHeld | Failed:
-        """What a task for a lane asks for. Returns when the lane is released, or is not ours to run.
+    async def run(
+        self, ref: LaneRef, *, ends_at: Callable[[], datetime] | None = None, on_held: Callable[[], None] | None = None
+    ) -> Ran | NotHeld | Failed:
+        """Acquire the lane and let its handler work. Returns when the lane is released, or is not ours to run.
+
+        `ends_at` says when a run must end, whenever it is asked; None: `longest` after the lane was acquired. `on_held`
+        is called when it is acquired.
 
         Raises `Unavailable`, and whatever else keeps the engine itself from acquiring the lane.
         """
@@ -123,38 +146,43 @@ class LaneEngine:
                 return NotHeld(self._clock())
             self._under_way += 1
             try:
-                return await self._run(ref)
+                return await self._run(ref, ends_at, on_held)
             finally:
                 self._under_way -= 1
                 if not self._under_way and self._all_ended is not None and not self._all_ended.done():
                     self._all_ended.set_result(None)
 
-    async def _run(self, ref: LaneRef) -> Ran | NotHeld | Failed:
+    async def _run(
+        self, ref: LaneRef, ends_at: Callable[[], datetime] | None, on_held: Callable[[], None] | None
+    ) -> Ran | NotHeld | Failed:
         acquired = await self._acquire_when_due(ref)
-        if not isinstance(acquired, tuple):
+        if isinstance(acquired, NotHeld):
             return acquired
-        stored, held, asked = acquired
+        held = acquired.acquired
         holder = Holder(
             ref,
-            stored,
+            acquired.stored,
             held.hold,
-            asked=asked,
+            asked=acquired.asked,
             lanes=self._lanes,
             clock=self._clock,
             quantum=self._quantum,
-            longest=self._longest,
+            ends_at=ends_at or (lambda: held.hold.asked_at + self._longest),
             slots=self._slots,
             woken_at=held.woken_at,
             ready_at=held.ready_at,
+            preparation=acquired.preparation,
         )
         self._holders.add(holder)
+        if on_held is not None:
+            on_held()
         try:
             return await self._work(holder, self.handlers[ref.kind])
         finally:
             self._holders.discard(holder)
 
-    async def _acquire_when_due(self, ref: LaneRef) -> tuple[StoredLane, Acquired, float] | NotHeld:
-        """What is due in a moment is waited for. Whoever sent us has another clock: sent back at once, we would come
+    async def _acquire_when_due(self, ref: LaneRef) -> _Held | NotHeld:
+        """What is due in a moment is waited for. The task's sender has another clock: sent back at once, we would come
         again at once."""
         acquired = await self._acquire(ref)
         if isinstance(acquired, NotDue) and acquired.at is not None:
@@ -175,29 +203,37 @@ class LaneEngine:
             case _:
                 return acquired
 
-    async def _acquire(self, ref: LaneRef) -> tuple[StoredLane, Acquired, float] | Busy | NotDue:
+    async def _acquire(self, ref: LaneRef) -> _Held | Busy | NotDue:
         """One at a time for a lane: what is found under our name after a lost answer is then ours, and of this call."""
         async with self._acquiring.setdefault(ref, asyncio.Lock()):
-            asked_for: Acquired | None = None
-            asked = 0.0
+            tried: _Held | None = None
 
-            async def attempt() -> tuple[StoredLane, Acquired, float] | Busy | NotDue | Again:
-                nonlocal asked_for, asked
-                stored = await self._lanes.read(ref)
-                if asked_for is not None and _is_held(stored.lane, asked_for):
-                    return stored, asked_for, asked
+            async def attempt() -> _Held | Busy | NotDue | Again:
+                nonlocal tried
+                stored, preparation = await self._read(ref)
+                if tried is not None and _is_held(stored.lane, tried.acquired):
+                    return replace(tried, stored=stored)
                 asked = asyncio.get_running_loop().time()
                 decision = acquire(stored.lane, self._owner, self._clock(), self._lease)
                 if not isinstance(decision, Acquired):
                     return decision
-                asked_for = decision
+                if preparation is not None:
+                    decision = replace(decision, lane=preparation.extended(decision.lane, decision.hold))
+                tried = _Held(stored=stored, acquired=decision, asked=asked, preparation=preparation)
                 written = await self._lanes.write(ref, decision.lane, stored)
                 if written is None:
                     return AGAIN
                 log.lane_acquired(ref, ref.account_id, decision.entry, decision.hold.fence)
-                return written, decision, asked
+                return replace(tried, stored=written)
 
             return await self._lanes.compare_and_set(attempt)
+
+    async def _read(self, ref: LaneRef) -> tuple[StoredLane, Preparation | None]:
+        handler = self.handlers[ref.kind]
+        if not isinstance(handler, PreparedHandler):
+            return await self._lanes.read(ref), None
+        stored, beside = await self._lanes.read_beside(ref, handler.beside(ref))
+        return stored, handler.prepare(ref, beside)
 
     async def _work(self, holder: Holder, handler: Handler) -> Ran | Failed:
         failure: Exception | None = None
@@ -205,9 +241,11 @@ class LaneEngine:
         if self._stopping:
             holder.stopping.set()
         try:
-            while not await self._release(holder, await handler.run(holder)):
+            while not await self._releaser.release(
+                holder, await handler.run(holder), may_go_round=lambda: self._may_go_round(holder)
+            ):
                 holder.rounds += 1
-                holder.woken_at = holder.ready_at = None
+                holder.woken_at = holder.ready_at = holder.preparation = None
         except LaneLost:
             pass
         except Unavailable as error:
@@ -246,49 +284,8 @@ class LaneEngine:
         await self._waker.enqueue(holder.ref, failing.retry_at)
         return Failed(failing.retry_at)
 
-    async def _release(self, holder: Holder, work: Work) -> bool:
-        """False: a wake came while we ran, no other lane waits for our place, and ours goes for another round."""
-        decision: Requeued | Sleeping | Idle | None = None
-        # Kept over tries: the first may have been written, though its answer did not come, and with it the wake.
-        took_wake = False
-
-        def change(lane: Lane) -> Lane:
-            nonlocal decision, took_wake
-            now = self._clock()
-            is_due = took_wake or (lane.rerun_requested and (lane.due_at is None or lane.due_at <= now))
-            may_go_on = holder.may_start() and not holder.must_yield() and not self._slots.waiting
-            if is_due and not isinstance(work, More) and may_go_on:
-                decision, took_wake = None, True
-                return replace(holder.tidied(lane), rerun_requested=False, woken_at=None, due_at=None, failures=0)
-            left = More() if took_wake else work
-            released = release(holder.tidied(lane), holder.hold, now, left)
-            if isinstance(released, Lost):
-                raise LaneLost(holder.ref)
-            decision = released
-            return released.lane
-
-        try:
-            await holder.write(change)
-        except LaneLost:
-            # Perhaps to our own release, whose answer did not come. A hint too many is harmless, a missing one is not.
-            if isinstance(decision, Requeued | Sleeping):
-                await self._waker.enqueue(holder.ref, decision.at)
-            raise
-        match decision:
-            case None:
-                holder.extend_with(None)
-                return False
-            case Requeued(at=at) | Sleeping(at=at):
-                log.lane_released(holder.ref, holder.account_id, type(decision).__name__, at)
-                if isinstance(decision, Requeued) and holder.ref.is_for_user_code:
-                    metrics.handler_run(holder.ref.kind, "requeued")
-                    log.handler_requeued(holder.ref, holder.account_id, at)
-                await self._waker.enqueue(holder.ref, at)
-            case Idle():
-                log.lane_released(holder.ref, holder.account_id, "Idle", None)
-            case _:
-                assert_never(decision)
-        return True
+    def _may_go_round(self, holder: Holder) -> bool:
+        return holder.may_start() and not holder.must_yield() and not self._slots.waiting
 
     async def stop(self) -> None:
         """No new claims; returns when what is in flight has been completed and every lane is released."""

@@ -1,6 +1,6 @@
 """How many threads a lane can hold: its holds are entries of its document, and Firestore's documents end at a mebibyte.
 
-A lane whose document is full can be written by nobody any more: its account would stand still for good. So the room for
+No worker can write a lane whose document is full: its account would stand still for good. So the room for
 a hold is kept before it is needed. A message is claimed only if the hold that it may leave on its thread fits beside
 those that are there, and beside those that the messages in flight may leave. Without room the lane goes on with the
 threads that it holds, and takes new ones when some of those are free: slower, never stuck.
@@ -39,7 +39,7 @@ class HoldRoom:
         self._room_bytes = room_bytes
         self._taken: list[OutboxMessage] = []
         self._fit_anyway = room_bytes // _LARGEST - len(holds) - len(in_flight)
-        """So many fit whatever their names are: in the usual course nothing is counted."""
+        """This number fits, however long the names are: normally nothing is counted."""
         self._left: int | None = None
         """In bytes, once it is counted."""
 

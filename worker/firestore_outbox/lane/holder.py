@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from firestore_outbox import log, metrics
 from firestore_outbox.clock import Clock
@@ -29,6 +30,13 @@ class LaneLost(Exception):
     """Another holder has the lane, or may have."""
 
 
+class Preparation(Protocol):
+    """What a handler knows of its lane before it is held, from a document read beside the lane's."""
+
+    def extended(self, lane: Lane, hold: Hold) -> Lane:
+        """The lane as the acquiring write is to make it. May be asked for more than once; the last one counts."""
+
+
 class Holder:
     def __init__(
         self,
@@ -40,16 +48,19 @@ class Holder:
         lanes: LaneStore,
         clock: Clock,
         quantum: timedelta,
-        longest: timedelta,
+        ends_at: Callable[[], datetime],
         slots: Slots,
         woken_at: datetime | None = None,
         ready_at: datetime | None = None,
+        preparation: Preparation | None = None,
     ) -> None:
         """`asked` is the loop's time just before the lane was asked for."""
         self.woken_at = woken_at
         """When the first wake of the burst came that this run serves; None: a takeover, or another round."""
         self.ready_at = ready_at
         """When the lane became ready; None as above."""
+        self.preparation = preparation
+        """What the handler prepared before the lane was acquired; None: nothing, or another round."""
         self.rounds = 0
         """How often the lane went for another round, because a wake came while it ran."""
         self.ref = ref
@@ -65,18 +76,24 @@ class Holder:
         self._lanes = lanes
         self._clock = clock
         self._quantum = quantum
-        self._longest = longest
+        self._ends_at = ends_at
         self._slots = slots
         self._writing = asyncio.Lock()
         self._lost = False
         self._extend: Extend | None = None
         self.tidied: Callable[[Lane], Lane] = lambda lane: lane
+        self.counted: Callable[[Lane], Lane] = lambda lane: lane
         self.account_id = ref.account_id
         """For log lines. If the lane's key names no account, the handler sets it when it has read whose lane it is."""
 
     @property
     def lane(self) -> Lane:
         return self._stored.lane
+
+    @property
+    def stored(self) -> StoredLane:
+        """The lane as it was last read or written, with its version."""
+        return self._stored
 
     @property
     def lanes_waiting(self) -> int:
@@ -89,6 +106,10 @@ class Holder:
     def tidy_with(self, tidied: Callable[[Lane], Lane]) -> None:
         """The handler's last change to the lane when it is released. May be asked for more than once."""
         self.tidied = tidied
+
+    def count_with(self, counted: Callable[[Lane], Lane]) -> None:
+        """What the handler adds to every write that changes the lane, and never writes for its own sake."""
+        self.counted = counted
 
     def may_start(self) -> bool:
         """Whether a provider call begun now would end under this lease.
@@ -110,8 +131,8 @@ class Holder:
 
     @property
     def ends_at(self) -> datetime:
-        """When this run ends, whoever waits or does not."""
-        return self.started_at + self._longest
+        """When this run ends, whether another lane waits or not."""
+        return self._ends_at()
 
     # --- writes under the lease
 
@@ -121,7 +142,8 @@ class Holder:
         async def attempt() -> Again | None:
             if self._lost:
                 raise LaneLost(self.ref)
-            written = await self._lanes.write(self.ref, change(self.lane), self._stored)
+            new = change(self.lane)
+            written = await self._lanes.write(self.ref, new if new == self.lane else self.counted(new), self._stored)
             if written is None:
                 await self._read_again()
                 return AGAIN
@@ -130,6 +152,12 @@ class Holder:
 
         async with self._writing:
             await self._lanes.compare_and_set(attempt)
+
+    async def look(self) -> None:
+        """Read the lane again, to see what wakes have marked. Raises `LaneLost`."""
+        async with self._writing:
+            if not self._lost:
+                await self._read_again()
 
     async def _read_again(self) -> None:
         stored = await self._lanes.read(self.ref)
@@ -147,7 +175,7 @@ class Holder:
         self._heard = max(self._heard, _Heard(stored), key=_Heard.time)
 
     def database_time(self) -> datetime:
-        """At least so late is it for the database, whatever our clock says."""
+        """Lower bound on the database's current time, whatever our clock says."""
         return self._heard.time()
 
     # --- renewal

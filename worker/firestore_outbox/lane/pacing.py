@@ -7,7 +7,7 @@ The intervals do not overlap and each begins between t and t + (burst-1)·T. So 
 
 The stored `tat` is authoritative. A holder reserves a `Block`, a piece of the line: it stores the block's end as the
 new tat and then packs its sends into the block from memory. Two blocks never overlap, so the bound holds for any
-number of holders. What falls behind the present is forfeited. A crash leaves a block that nobody uses: slower, never
+number of holders. What falls behind the present is forfeited. A crash leaves an unused block: slower, never
 faster, and nothing to repair.
 """
 
@@ -31,7 +31,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cap:
-    """A configured limit. Changes only when somebody changes the configuration."""
+    """A configured limit. Changes only with the configuration."""
 
     interval: timedelta
     """T: the share of time that one send takes."""
@@ -111,7 +111,7 @@ def reserve(
 ) -> Block:
     """Reserve room for `sends` from now on; the caller stores `.until` as the new tat, by compare-and-set on `stored`.
 
-    A block of mine that nobody has reserved behind is extended, and what is left of it counts.
+    A block of mine that is the last one reserved is extended, and what is left of it counts.
     """
     start = _start(stored, mine, now)
     return _block(start, start + cap.stretched(rate_factor) * max(sends, 1), stored)
@@ -126,14 +126,14 @@ def reserve_through(
     mine: Block | None = None,
     rate_factor: float = 1.0,
 ) -> Block:
-    """Reserve up to a point in time, the end of a lease: nobody else could send before it. At least one send, also when
-    time has passed until the reservation is written: a block of one interval would then be short by that time."""
+    """Reserve up to a point in time, the end of a lease: no other holder could send before it. At least one send, also
+    when time has passed until the reservation is written: a block of one interval would then be short by that time."""
     start = _start(stored, mine, now)
     return _block(start, max(through, start + 2 * cap.stretched(rate_factor)), stored)
 
 
 def given_back(stored: datetime | None, mine: Block) -> datetime | None:
-    """The tat to store on a clean release: without the unused end, if nobody has reserved behind it."""
+    """The tat to store on a clean release: without the unused end, if no other holder has reserved behind it."""
     return mine.tat if stored == mine.until else stored
 
 

@@ -11,9 +11,11 @@ INBOUND = "inbound"
 REMINDER = "reminder"
 RUN = "run"
 SESSION = "session"
+FETCH = "fetch"
+NOTIFY = "notify"
 
-_KEYS_WITH_ACCOUNT = frozenset({OUTBOX, INBOUND, SESSION})
-_OF_THE_PRODUCT = frozenset({OUTBOX, REMINDER, RUN, SESSION})
+_KEYS_WITH_ACCOUNT = frozenset({OUTBOX, INBOUND, SESSION, FETCH, NOTIFY})
+_OF_THE_PRODUCT = frozenset({OUTBOX, REMINDER, RUN, SESSION, FETCH, NOTIFY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,16 @@ def run_lane(run_id: str) -> LaneRef:
 def session_lane(account_id: str) -> LaneRef:
     """Starts and stops the account's session at its gateway."""
     return LaneRef(SESSION, account_id)
+
+
+def fetch_lane(account_id: str) -> LaneRef:
+    """Fetches files that people sent to the account."""
+    return LaneRef(FETCH, account_id)
+
+
+def notify_lane(account_id: str) -> LaneRef:
+    """Posts the account's notifications to its webhook, and sends them to its members' devices."""
+    return LaneRef(NOTIFY, account_id)
 
 
 def lane_ref(lane_id: str) -> LaneRef:

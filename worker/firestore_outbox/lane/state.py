@@ -23,7 +23,9 @@ from typing import assert_never
 
 from firestore_outbox.handlers.progress import Progress
 from firestore_outbox.lane.lease import Hold, Lease
+from firestore_outbox.lane.marks import Mark
 from firestore_outbox.lane.pacing import halved
+from firestore_outbox.lane.recent import NOTHING_RECENT, Recent
 from firestore_outbox.lane.transitions import TRANSITIONS, LaneEvent, LaneState
 from firestore_outbox.sending.backoff import Backoff
 from firestore_outbox.transitions import after
@@ -31,7 +33,7 @@ from firestore_outbox.transitions import after
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadHold:
-    """Nobody of this thread before `until`; after it only the message named, if one is."""
+    """No message of this thread before `until`; after it only the named one, if there is a name."""
 
     until: datetime
     request_id: str | None = None
@@ -59,7 +61,10 @@ class Lane:
     rerun_requested: bool = False
     """Set by a wake while running; cleared on acquire and release."""
     next_due_at: datetime | None = None
-    """When an idle lane is known to have work again. Set on release, moved by wake_later, cleared on wake, acquire."""
+    """When the lane is known to have work again, and a task for that time exists. Counts while the lane is idle. Set on
+    release, moved by wake_later; a wake and an acquire keep it while it lies ahead, so that the release knows of it."""
+    doubt_until: datetime | None = None
+    """Until when a claim of an earlier holder may still arrive. Set by a takeover, left to pass."""
     tat: datetime | None = None
     """The end of what is reserved of the pace. Moves on reservation; back a little on a clean release."""
     rate_factor: float = 1.0
@@ -74,8 +79,18 @@ class Lane:
     """When a lane whose handler raised an error may be taken over. Set with `failures`, cleared on acquire."""
     progress: Progress | None = None
     """How far the user's handler has come with the lane's events. Moves with each successful run."""
+    urgent_at: datetime | None = None
+    """When the first urgent message is due that the holder does not know of. Set by a wake, cleared by the holder."""
+    normal_at: datetime | None = None
+    """The same of a normal message, which goes ahead of bulk."""
+    since_bulk: int = 0
+    """Messages that went before bulk since the last bulk one, while bulk waited. Set on release."""
+    urgent_tat: datetime | None = None
+    """The end of what urgent messages have used of their cap. Set on release."""
     holds: Mapping[str, ThreadHold] = field(default_factory=dict)
     """By threadId. Set when a tried message goes back to the queue, dropped when it has ended."""
+    recent: Recent = NOTHING_RECENT
+    """What was sent lately. Moves with every other write of the holder, never by itself."""
 
     @property
     def lease(self) -> Lease | None:
@@ -90,6 +105,10 @@ class Lane:
         A worker of the release before takes over without clearing `retry_at`; its lease then ends at another time.
         """
         return self.lease is not None and self.retry_at is not None and self.retry_at == self.lease_until
+
+    def is_in_doubt(self, now: datetime) -> bool:
+        """Whether a claim that an earlier holder sent may still arrive."""
+        return self.doubt_until is not None and now < self.doubt_until
 
     def reserved(self, tat: datetime | None) -> Lane:
         return replace(self, tat=tat)
@@ -121,6 +140,15 @@ class Lane:
         throttled_until = self.throttled_until if self.throttled_until and self.throttled_until > now else None
         ready_at = _latest(now, self.due_at, throttled_until) if self.state is LaneState.READY else self.ready_at
         return replace(self, paused_until=throttled_until, ready_at=ready_at)
+
+    def marked(self, mark: Mark | None) -> Lane:
+        """With a mark for the holder. One mark of a kind is enough: with the first, the holder finds all."""
+        if mark is None:
+            return self
+        urgent_at, normal_at = self.urgent_at, self.normal_at or mark.normal_at
+        if mark.urgent_at is not None:
+            urgent_at = mark.urgent_at if urgent_at is None else min(urgent_at, mark.urgent_at)
+        return replace(self, urgent_at=urgent_at, normal_at=normal_at)
 
     def holding(self, thread_id: str, hold: ThreadHold) -> Lane:
         return replace(self, holds={**self.holds, thread_id: hold})
@@ -178,7 +206,7 @@ class Marked:
 
 @dataclass(frozen=True, slots=True)
 class Orphaned:
-    """The holder's lease is over. Write the lane, and enqueue a task now: whoever acquires takes over."""
+    """The holder's lease has expired. Write the lane, and enqueue a task now: the next holder takes over."""
 
     lane: Lane
 
@@ -191,43 +219,50 @@ class Served:
 Woken = Queued | Marked | Orphaned | Served
 
 
-def wake(lane: Lane, now: datetime, debounce: Debounce = NO_DEBOUNCE) -> Woken:
-    """There is work for now. Whoever calls this has committed the work first."""
+def wake(lane: Lane, now: datetime, debounce: Debounce = NO_DEBOUNCE, mark: Mark | None = None) -> Woken:
+    """There is work for now. The caller has committed the work first. `mark`: what the holder is to know of it."""
     match lane.state:
         case LaneState.IDLE:
-            made = _ready(_debounced(lane, now, debounce), LaneEvent.WAKE, now)
+            made = _ready(_debounced(lane.marked(mark), now, debounce), LaneEvent.WAKE, now)
             return Queued(made, made.ready_at or now)
         case LaneState.READY:
             if lane.due_at is None or lane.due_at <= now:
-                return Served()
+                return _only_marked(lane, mark)
             moved = _debounced(lane, now, debounce)
             return Served() if moved.due_at == lane.due_at else Marked(_ready(moved, LaneEvent.WAKE, now))
         case LaneState.RUNNING:
-            return _wake_running(lane, now, debounce)
+            return _wake_running(lane, now, debounce, mark)
         case _:
             assert_never(lane.state)
 
 
-def wake_later(lane: Lane, at: datetime, now: datetime, debounce: Debounce = NO_DEBOUNCE) -> Woken:
+def wake_later(
+    lane: Lane, at: datetime, now: datetime, debounce: Debounce = NO_DEBOUNCE, mark: Mark | None = None
+) -> Woken:
     """There is work for a later time: a scheduled message. The caller breaks a far time into hops (schedule.py)."""
     if at <= now:
-        return wake(lane, now, debounce)
+        return wake(lane, now, debounce, mark)
     match lane.state:
         case LaneState.IDLE:
             if lane.next_due_at is not None and lane.next_due_at <= at:
-                return Served()
-            return Queued(replace(lane, next_due_at=at), at)
+                return _only_marked(lane, mark)
+            return Queued(replace(lane.marked(mark), next_due_at=at), at)
         case LaneState.READY:
-            return Served()  # the run to come looks for the next due time before it ends
+            return _only_marked(lane, mark)  # the run to come looks for the next due time before it ends
         case LaneState.RUNNING:
-            return _wake_running(lane, now, debounce)
+            return _wake_running(lane, now, debounce, mark)
         case _:
             assert_never(lane.state)
 
 
-def _wake_running(lane: Lane, now: datetime, debounce: Debounce) -> Woken:
+def _only_marked(lane: Lane, mark: Mark | None) -> Woken:
+    marked = lane.marked(mark)
+    return Served() if marked == lane else Marked(marked)
+
+
+def _wake_running(lane: Lane, now: datetime, debounce: Debounce, mark: Mark | None) -> Woken:
     settled = lane.rerun_requested and lane.due_at is not None and lane.due_at <= now
-    marked = lane if settled else replace(_debounced(lane, now, debounce), rerun_requested=True)
+    marked = (lane if settled else replace(_debounced(lane, now, debounce), rerun_requested=True)).marked(mark)
     if lane.lease is None or not lane.lease.alive(now):
         return Orphaned(marked)
     return Served() if marked == lane else Marked(marked)
@@ -247,11 +282,15 @@ def _ready(lane: Lane, event: LaneEvent, now: datetime) -> Lane:
         lease_until=None,
         ready_at=ready_at,
         rerun_requested=False,
-        next_due_at=None,
     )
 
 
 # --- acquire and renew --------------------------------------------------------------------------------------------
+
+
+LATEST_COMMIT = timedelta(seconds=90)
+"""How long after a holder's lease a commit of it may still arrive: all tries of a commit (52 s), and the difference
+between two clocks."""
 
 
 class Entry(StrEnum):
@@ -273,7 +312,7 @@ class Acquired:
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """Somebody holds it; its lease ends at `until` if it does not renew."""
+    """Another worker holds it; its lease ends at `until` unless it renews."""
 
     until: datetime
 
@@ -303,6 +342,7 @@ def acquire(lane: Lane, owner: str, now: datetime, ttl: timedelta) -> Acquired |
     due = due_time(lane, now)
     if due is None or due > now:
         return NotDue(due)
+    is_takeover = lane.state is LaneState.RUNNING
     taken = replace(
         lane,
         state=after(TRANSITIONS, lane.state, LaneEvent.ACQUIRE),
@@ -313,13 +353,14 @@ def acquire(lane: Lane, owner: str, now: datetime, ttl: timedelta) -> Acquired |
         due_at=None,
         ready_at=None,
         rerun_requested=False,
-        next_due_at=None,
+        next_due_at=lane.next_due_at if lane.next_due_at is not None and lane.next_due_at > now else None,
         retry_at=None,
+        doubt_until=now + ttl + LATEST_COMMIT if is_takeover else lane.doubt_until,
     )
     return Acquired(
         lane=taken,
         hold=Hold(owner=owner, fence=taken.fence, asked_at=now, ttl=ttl),
-        entry=Entry.TAKEOVER if lane.state is LaneState.RUNNING else Entry.FRESH,
+        entry=Entry.TAKEOVER if is_takeover else Entry.FRESH,
         woken_at=lane.woken_at,
         ready_at=lane.ready_at,
     )
@@ -338,8 +379,16 @@ def due_time(lane: Lane, now: datetime) -> datetime | None:
             assert_never(lane.state)
 
 
+def acquirable_at(lane: Lane) -> datetime | None:
+    """When a worker may acquire the lane if nothing happens before; None: it waits for a wake. Stored with the lane."""
+    if lane.state is LaneState.RUNNING:
+        return lane.lease_until
+    at = lane.next_due_at if lane.state is LaneState.IDLE else lane.ready_at or lane.due_at or lane.woken_at
+    return None if at is None else _latest(at, lane.due_at, lane.paused_until)
+
+
 def renew(lane: Lane, hold: Hold, now: datetime) -> Renewed | Lost:
-    """`now` is the holder's clock before asking. Even a lease that is over may be renewed, if nobody took over."""
+    """`now` is the holder's clock before asking. Even an expired lease may be renewed, if no worker took over."""
     if lane.lease is None or not lane.lease.belongs_to(hold):
         return Lost()
     until = max(now + hold.ttl, lane.lease.until)
@@ -404,17 +453,23 @@ class Requeued:
 
 @dataclass(frozen=True, slots=True)
 class Sleeping:
-    """Idle until `at`. Enqueue a task for it."""
+    """Idle until `at`. Enqueue a task for it, unless the lane has one."""
 
     lane: Lane
     at: datetime
+    has_task: bool = False
+    """`nextDueAt` stays as it was found, and a task exists for it already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Idle until somebody wakes it."""
+    """Idle until the next wake."""
 
     lane: Lane
+
+
+TASK_IS_AHEAD = timedelta(minutes=1)
+"""A task this far ahead has not been delivered, whatever two clocks differ by."""
 
 
 def release(lane: Lane, hold: Hold, now: datetime, work: Work) -> Requeued | Sleeping | Idle | Lost:
@@ -432,7 +487,9 @@ def release(lane: Lane, hold: Hold, now: datetime, work: Work) -> Requeued | Sle
     match work:
         case Later(at=at):
             at = _latest(at, lane.paused_until)
-            return Sleeping(replace(idle, next_due_at=at), at)
+            # A task that comes soon may have come already, by another clock, and met the lane while it was held.
+            has_task = lane.next_due_at == at and at - now > TASK_IS_AHEAD
+            return Sleeping(replace(idle, next_due_at=at), at, has_task)
         case Nothing():
             return Idle(replace(idle, next_due_at=None))
         case _:
@@ -448,12 +505,12 @@ class Turn(StrEnum):
 
 
 def turn(*, started_at: datetime, now: datetime, quantum: timedelta, lanes_waiting: int) -> Turn:
-    """A long lane yields to a waiting one, and to nobody otherwise."""
+    """A long lane yields to a waiting one, and otherwise goes on."""
     return Turn.YIELD if lanes_waiting > 0 and now - started_at >= quantum else Turn.CONTINUE
 
 
 def overdue(lane: Lane, now: datetime, grace: timedelta) -> bool:
-    """Whether somebody should have come by now and did not: the sweep enqueues a task."""
+    """Whether a worker should have come by now and did not: the sweep enqueues a task."""
     due = due_time(lane, now)
     return due is not None and due + grace <= now
 

@@ -1,25 +1,34 @@
 """Lane documents: read, and written by compare-and-set.
 
-A lane's `version` is the update time at which the copy in hand was exact. A write demands it, so what somebody else
+A lane's `version` is the update time at which the copy in hand was exact. A write demands it, so what another worker
 wrote in between (a wake's `rerunRequested`, above all) is never overwritten.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from zlib import crc32
 
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.gateway import Conflict, Gateway, Snapshot
-from firestore_outbox.firestore.queries import Find
+from firestore_outbox.firestore.queries import MOST_IN_A_QUERY, Find
 from firestore_outbox.firestore.values import Version, time_of
 from firestore_outbox.firestore.writes import DELETE, WriteOp, create, update
 from firestore_outbox.handlers.progress import Progress
+from firestore_outbox.lane.recent import recent_of, recent_text
 from firestore_outbox.lane.ref import LaneRef, lane_ref
-from firestore_outbox.lane.state import Lane, ThreadHold
+from firestore_outbox.lane.state import Lane, ThreadHold, acquirable_at
 from firestore_outbox.lane.transitions import LaneState
+
+SHARDS = MOST_IN_A_QUERY
+"""Ranges of the index of `acquirableAt`, whose values grow with time. One query reads as many as there are shards."""
+Place = tuple[int | None, datetime | None]
+"""Where the index of acquirable lanes has a lane: its shard and its time."""
+Behind = tuple[datetime, str]
+"""The place of the last lane of a page: its time, and its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +36,8 @@ class StoredLane:
     lane: Lane
     version: Version | None
     """None: there is no document yet."""
+    place: Place | None = None
+    """As the document has it. None: not known, and the next write sets it."""
 
     @property
     def written_at(self) -> datetime:
@@ -35,53 +46,112 @@ class StoredLane:
         return time_of(self.version)
 
 
+@dataclass(frozen=True, slots=True)
+class Acquirable:
+    """A lane of the index of acquirable lanes."""
+
+    ref: LaneRef
+    place: Behind
+    data: Mapping[str, Any]
+
+    @property
+    def lane(self) -> Lane:
+        """Raises what a document raises that cannot be decoded."""
+        return lane_of(self.data)
+
+
 class LaneStore:
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, shards: int = SHARDS) -> None:
         self._gateway = gateway
+        self._shards = shards
         self.compare_and_set = gateway.compare_and_set
 
     async def read(self, ref: LaneRef) -> StoredLane:
         snapshot = await self._gateway.get(ref.path)
         return StoredLane(Lane(), None) if snapshot is None else _stored(snapshot)
 
+    async def read_all(self, refs: Sequence[LaneRef]) -> list[StoredLane]:
+        """In one call, in the order of `refs`."""
+        found = await self._gateway.get_all([ref.path for ref in refs]) if refs else {}
+        return [_stored(found[ref.path]) if ref.path in found else StoredLane(Lane(), None) for ref in refs]
+
+    async def read_beside(self, ref: LaneRef, path: str) -> tuple[StoredLane, Snapshot | None]:
+        """The lane and another document, in one call."""
+        found = await self._gateway.get_all([ref.path, path])
+        snapshot = found.get(ref.path)
+        return StoredLane(Lane(), None) if snapshot is None else _stored(snapshot), found.get(path)
+
     async def write(self, ref: LaneRef, new: Lane, old: StoredLane) -> StoredLane | None:
-        """None: somebody else wrote it in the meantime, or may have; look again."""
-        op = write_op(ref, new, old)
+        """None: another worker wrote it in the meantime, or may have; look again."""
+        written = await self.try_write(ref, new, old)
+        return None if isinstance(written, Conflict) else written
+
+    async def try_write(self, ref: LaneRef, new: Lane, old: StoredLane) -> StoredLane | Conflict:
+        """The same, and whether what stands in the way may be our own write."""
+        op = self.write_op(ref, new, old)
         if op is None:
             return old
         result = await self._gateway.commit([op])
-        if isinstance(result, Conflict):
-            return None
-        return StoredLane(new, result.versions[0])
+        return result if isinstance(result, Conflict) else self.written(ref, new, result.versions[0])
 
-    async def overdue(self, now: datetime, limit: int) -> list[tuple[LaneRef, Lane]]:
-        """Lanes whose time has come and gone: an ended lease, a ready lane nobody took, a next-due time nobody kept."""
-        found: list[tuple[LaneRef, Lane]] = []
-        for state, field in (("running", "leaseUntil"), ("ready", "readyAt"), ("idle", "nextDueAt")):
-            where = (("state", "==", state), (field, "<=", now))
-            query = Find(collection=paths.LANES, where=where, order_by=(field,), limit=limit)
+    def write_op(self, ref: LaneRef, new: Lane, old: StoredLane) -> WriteOp | None:
+        """The write that turns one into the other, and touches nothing else; None if there is no difference."""
+        return write_op(ref, new, old, place_of(ref, new, self._shards))
+
+    def written(self, ref: LaneRef, new: Lane, version: Version) -> StoredLane:
+        """The lane after a commit with `write_op`."""
+        return StoredLane(new, version, place_of(ref, new, self._shards))
+
+    async def acquirable(self, by: datetime, limit: int, after: Behind | None = None) -> list[Acquirable]:
+        """Lanes that a worker could have acquired by then, the longest waiting first: an expired lease, a ready lane
+        that no worker took, a next-due time that no worker kept. Behind `after`, if given.
+
+        A worker of the release before leaves `acquirableAt` as it was: ask `overdue` (lane/state.py) about each."""
+        shards = range(max(self._shards, SHARDS))
+        found: list[Acquirable] = []
+        for first in range(0, len(shards), MOST_IN_A_QUERY):
+            query = Find(
+                collection=paths.LANES,
+                where=(("shard", "in", list(shards[first : first + MOST_IN_A_QUERY])), ("acquirableAt", "<=", by)),
+                order_by=("acquirableAt", "__name__"),
+                limit=limit,
+                start_after=None if after is None else (after[0], f"{paths.LANES}/{after[1]}"),
+            )
             for snapshot in await self._gateway.find(query):
-                found.append((lane_ref(snapshot.id), _lane(snapshot.data)))
-        return found
+                place = snapshot.data["acquirableAt"], snapshot.id
+                found.append(Acquirable(lane_ref(snapshot.id), place, snapshot.data))
+        return sorted(found, key=lambda one: one.place)[:limit]
 
     async def all(self, limit: int = 1000) -> list[tuple[LaneRef, Lane]]:
         snapshots = await self._gateway.find(Find(collection=paths.LANES, limit=limit))
-        return [(lane_ref(snapshot.id), _lane(snapshot.data)) for snapshot in snapshots]
+        return [(lane_ref(snapshot.id), lane_of(snapshot.data)) for snapshot in snapshots]
+
+    async def count_ready(self) -> int:
+        return await self._gateway.count(Find(collection=paths.LANES, where=(("state", "==", "ready"),)))
 
     async def ready(self) -> AsyncIterator[list[tuple[LaneRef, Lane]]]:
         """Lanes as they become ready, for a worker that pulls."""
-        query = Find(collection=paths.LANES, where=(("state", "==", "ready"),), order_by=("readyAt",))
+        query = Find(collection=paths.LANES, where=(("state", "==", "ready"),))  # in order they would be a hot index
         async for snapshots in self._gateway.watch(query):
-            yield [(lane_ref(snapshot.id), _lane(snapshot.data)) for snapshot in snapshots]
+            yield [(lane_ref(snapshot.id), lane_of(snapshot.data)) for snapshot in snapshots]
 
 
-def write_op(ref: LaneRef, new: Lane, old: StoredLane) -> WriteOp | None:
-    """The write that turns one into the other, and touches nothing else; None if there is no difference."""
+def place_of(ref: LaneRef, lane: Lane, shards: int = SHARDS) -> Place:
+    return crc32(str(ref).encode(errors="surrogatepass")) % shards, acquirable_at(lane)
+
+
+def write_op(ref: LaneRef, new: Lane, old: StoredLane, place: Place) -> WriteOp | None:
+    """`place` is that of the new lane."""
+    after = {**_fields(new), **place_fields(place)}
     if old.version is None:
-        fields = {name: value for name, value in _fields(new).items() if value is not None}
+        fields = {name: value for name, value in after.items() if value is not None}
         return create(ref.path, {**fields, **_holds(new.holds)})
-    before, after = _fields(old.lane), _fields(new)
-    changed = {name: DELETE if after[name] is None else after[name] for name in after if after[name] != before[name]}
+    before = _fields(old.lane) | ({} if old.place is None else place_fields(old.place))
+    changed = {
+        name: DELETE if value is None else value
+        for name, value in after.items()
+        if name not in before or value != before[name]
+    }
     nested = hold_changes(old.lane.holds, new.holds)
     if not changed and not nested:
         return None
@@ -100,6 +170,11 @@ def hold_changes(old: Mapping[str, ThreadHold], new: Mapping[str, ThreadHold]) -
     return changes
 
 
+def place_fields(place: Place) -> dict[str, Any]:
+    shard, at = place
+    return {"shard": shard, "acquirableAt": at}
+
+
 def _fields(lane: Lane) -> dict[str, Any]:
     return {
         "state": lane.state.value,
@@ -111,13 +186,19 @@ def _fields(lane: Lane) -> dict[str, Any]:
         "readyAt": lane.ready_at,
         "rerunRequested": lane.rerun_requested,
         "nextDueAt": lane.next_due_at,
+        "doubtUntil": lane.doubt_until,
         "tat": lane.tat,
         "rateFactor": lane.rate_factor,
         "pausedUntil": lane.paused_until,
         "throttledUntil": lane.throttled_until,
         "failures": lane.failures or None,
         "retryAt": lane.retry_at,
+        "urgentAt": lane.urgent_at,
+        "normalAt": lane.normal_at,
+        "sinceBulk": lane.since_bulk or None,
+        "urgentTat": lane.urgent_tat,
         "cursor": None if lane.progress is None else _cursor(lane.progress),
+        "recent": recent_text(lane.recent),
     }
 
 
@@ -138,10 +219,11 @@ def _holds(holds: Mapping[str, ThreadHold]) -> dict[str, Any]:
 
 
 def _stored(snapshot: Snapshot) -> StoredLane:
-    return StoredLane(_lane(snapshot.data), snapshot.version)
+    place = snapshot.data.get("shard"), snapshot.data.get("acquirableAt")
+    return StoredLane(lane_of(snapshot.data), snapshot.version, place)
 
 
-def _lane(data: Mapping[str, Any]) -> Lane:
+def lane_of(data: Mapping[str, Any]) -> Lane:
     """Only the worker writes lanes, so what is there is believed."""
     named = data.get("heldFor", {})
     return Lane(
@@ -154,6 +236,7 @@ def _lane(data: Mapping[str, Any]) -> Lane:
         ready_at=data.get("readyAt"),
         rerun_requested=data.get("rerunRequested", False),
         next_due_at=data.get("nextDueAt"),
+        doubt_until=data.get("doubtUntil"),
         tat=data.get("tat"),
         rate_factor=float(data.get("rateFactor", 1.0)),
         paused_until=data.get("pausedUntil"),
@@ -161,6 +244,11 @@ def _lane(data: Mapping[str, Any]) -> Lane:
         failures=data.get("failures", 0),
         retry_at=data.get("retryAt"),
         progress=_progress(data.get("cursor")),
+        urgent_at=data.get("urgentAt"),
+        normal_at=data.get("normalAt"),
+        recent=recent_of(data.get("recent")),
+        since_bulk=data.get("sinceBulk", 0),
+        urgent_tat=data.get("urgentTat"),
         holds={
             thread_id: ThreadHold(until=until, request_id=named.get(thread_id))
             for thread_id, until in data.get("holds", {}).items()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from datetime import datetime, timedelta
 from typing import Any, Protocol
+from zlib import crc32
 
 import grpc
 from google.api_core import exceptions
@@ -23,6 +24,7 @@ from firestore_outbox.lane.schedule import next_hop
 from firestore_outbox.settings import Settings
 
 DISPATCH_DEADLINE = timedelta(minutes=10)
+RECEIPT_TASK = "/tasks/receipt"
 CREATE_SECONDS = 5.0
 """Longest time for one create; they take about 20 ms."""
 TRIES = 4
@@ -86,16 +88,22 @@ class CloudTasks:
             stamp = timestamp_pb2.Timestamp()
             stamp.FromDatetime(hop)
             task.schedule_time = stamp
-        await self._create(task)
+        await self._create(task, self._queue(path, task.http_request.body))
 
-    async def _create(self, task: tasks_v2.Task) -> None:
+    def _queue(self, path: str, body: bytes) -> str:
+        """Lanes are divided by their key. Receipts have a queue of their own, since busy lanes must not delay them."""
+        if path == RECEIPT_TASK:
+            return self._settings.receipt_queue_name
+        queues = self._settings.lane_queue_names
+        return queues[crc32(body) % len(queues)]
+
+    async def _create(self, task: tasks_v2.Task, parent: str) -> None:
         tries = AsyncRetrying(
             retry=retry_if_exception_type(TRANSIENT),
             stop=stop_after_attempt(TRIES),
             wait=wait_random_exponential(multiplier=FIRST_WAIT_SECONDS, max=LONGEST_WAIT_SECONDS),
             reraise=True,
         )
-        parent = self._settings.queue_name
         try:
             async for attempt in tries:
                 with attempt:

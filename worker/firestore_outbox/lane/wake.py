@@ -1,22 +1,24 @@
 """Waking a lane: the change to its document, and the task that follows from it.
 
-Many events for one lane come at once when a client writes many messages. They are joined: while a wake of a lane is
-under way in this process, all that come in the meantime become one more wake behind it. A wake that began after a
-document was committed serves that document, so nothing is lost, no time is added, and a burst costs a wake or two.
+Many events for one lane come at once when a client writes many messages. They are joined (joined.py): a burst costs a
+wake or two.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
 
 from firestore_outbox.clock import Clock
 from firestore_outbox.firestore.compare_and_set import AGAIN, Again
+from firestore_outbox.firestore.gateway import Conflict
+from firestore_outbox.lane.joined import Joined
+from firestore_outbox.lane.marks import Mark, both
 from firestore_outbox.lane.ref import LaneRef
 from firestore_outbox.lane.state import NO_DEBOUNCE, Debounce, Lane, Marked, Orphaned, Queued, Served, wake, wake_later
-from firestore_outbox.lane.store import LaneStore
+from firestore_outbox.lane.store import LaneStore, StoredLane
 from firestore_outbox.lane.tasks import Tasks
 from firestore_outbox.lane.transitions import LaneState
 
@@ -40,41 +42,22 @@ class Waker:
         self._clock = clock
         self._debounces = debounces or {}
         self._adapt = adapt
-        self._under_way: dict[LaneRef, asyncio.Task[None]] = {}
-        self._waiting: dict[LaneRef, tuple[datetime | None, asyncio.Future[None]]] = {}
+        self._joined = Joined(self._wake_now, _together)
 
-    async def wake(self, ref: LaneRef, at: datetime | None = None) -> None:
-        """There is work, committed already: for now, or for `at`. Returns when the lane and its task know."""
-        if ref not in self._under_way:
-            self._start(ref, at)
-            await asyncio.shield(self._under_way[ref])
-            return
-        waiting = self._waiting.get(ref)
-        if waiting is None:
-            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting[ref] = (at, future)
-        else:
-            earlier, future = waiting
-            self._waiting[ref] = (None if earlier is None or at is None else min(earlier, at), future)
-        await asyncio.shield(future)
+    async def wake(
+        self,
+        ref: LaneRef,
+        at: datetime | None = None,
+        known: StoredLane | None = None,
+        mark: Mark | None = None,
+    ) -> None:
+        """There is work, committed already: for now, or for `at`. Returns when the lane and its task know.
 
-    def _start(self, ref: LaneRef, at: datetime | None) -> asyncio.Task[None]:
-        task = asyncio.create_task(self._wake_now(ref, at))
-        self._under_way[ref] = task
-        task.add_done_callback(lambda done: self._next(ref, done))
-        return task
+        `known` is the lane as it was read after the work was committed; None: it is read. `mark` is for the holder."""
+        await self._joined(ref, _Wanted(at, known, mark))
 
-    def _next(self, ref: LaneRef, done: asyncio.Task[None]) -> None:
-        del self._under_way[ref]
-        if not done.cancelled():
-            done.exception()  # looked at: whoever waits hears of it, and all may have given up waiting
-        waiting = self._waiting.pop(ref, None)
-        if waiting is None:
-            return
-        at, future = waiting
-        self._start(ref, at).add_done_callback(lambda task: _pass_on(task, future))
-
-    async def _wake_now(self, ref: LaneRef, at: datetime | None) -> None:
+    async def _wake_now(self, ref: LaneRef, wanted: _Wanted) -> None:
+        at, known, mark = wanted.at, wanted.known, wanted.mark
         tried_for: datetime | None = None
         debounce = self._debounces.get(ref.kind, NO_DEBOUNCE)
         if self._adapt is not None and ref.kind in self._debounces:
@@ -82,10 +65,14 @@ class Waker:
 
         async def attempt() -> datetime | Again | None:
             """The time to enqueue a task for; None: it needs none."""
-            nonlocal tried_for
-            stored = await self._lanes.read(ref)
+            nonlocal tried_for, known
+            stored, known = known or await self._lanes.read(ref), None
             now = self._clock()
-            woken = wake(stored.lane, now, debounce) if at is None else wake_later(stored.lane, at, now, debounce)
+            woken = (
+                wake(stored.lane, now, debounce, mark)
+                if at is None
+                else wake_later(stored.lane, at, now, debounce, mark)
+            )
             lane: Lane
             task_at: datetime | None
             match woken:
@@ -99,8 +86,12 @@ class Waker:
                     task_at = None
                 case _:
                     assert_never(woken)
-            tried_for = task_at
-            return AGAIN if await self._lanes.write(ref, lane, stored) is None else task_at
+            written = await self._lanes.try_write(ref, lane, stored)
+            if not isinstance(written, Conflict):
+                return task_at
+            if written.maybe_ours:
+                tried_for = task_at
+            return AGAIN
 
         task_at = await self._lanes.compare_and_set(attempt)
         if task_at is not None:
@@ -118,12 +109,14 @@ class Waker:
         await self._tasks.enqueue(LANE_TASK, {"kind": ref.kind, "key": ref.key}, at)
 
 
-def _pass_on(task: asyncio.Task[None], future: asyncio.Future[None]) -> None:
-    if future.done():
-        return
-    if task.cancelled():
-        future.cancel()
-    elif (error := task.exception()) is not None:
-        future.set_exception(error)
-    else:
-        future.set_result(None)
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    at: datetime | None
+    known: StoredLane | None
+    mark: Mark | None
+
+
+def _together(one: _Wanted, other: _Wanted) -> _Wanted:
+    """The earlier time; and what was read before the other's work was committed does not count."""
+    at = None if one.at is None or other.at is None else min(one.at, other.at)
+    return _Wanted(at, None, both(one.mark, other.mark))

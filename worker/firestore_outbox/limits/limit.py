@@ -101,7 +101,7 @@ class Limit:
 
             settings, random = Settings.from_environment(os.environ), Random()
             if self._client is None:
-                self._client = self._own_client = AsyncClient(project=settings.project)
+                self._client = self._own_client = AsyncClient(project=settings.project, database=settings.database)
             gateway = Gateway(self._client, jitter=random.random)
             default = rates(settings.limits).get(self.name) or self._default
             self._limiter = Limiter(self.name, LimitStore(gateway), default=default, clock=system_clock, random=random)

@@ -10,6 +10,7 @@ from firestore_outbox.errors import OutboxError
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.compare_and_set import AGAIN, Again, Contended
 from firestore_outbox.firestore.gateway import Conflict, Gateway, Snapshot
+from firestore_outbox.firestore.queries import Find
 from firestore_outbox.firestore.writes import WriteOp, create, update
 from firestore_outbox.lane.pacing import Block, Cap
 from firestore_outbox.limits.line import Line, NotYet, Rate, Slowed, factor_at, taken, throttled
@@ -29,6 +30,15 @@ class Reserved:
     """The fraction of the configured rate that the block was made for."""
 
 
+@dataclass(frozen=True, slots=True)
+class LimitNow:
+    name: str
+    per_second: float
+    burst: int
+    factor: float
+    """The fraction of the configured rate that is in force."""
+
+
 class LimitStore:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -45,6 +55,19 @@ class LimitStore:
             return Rate(per_second=float(per_second), burst=int(burst))
         except ValueError as error:
             raise BadLimit(f"limits/{name}: {error}") from error
+
+    async def all(self, limit: int, now: datetime) -> list[LimitNow]:
+        """Those that have a document, by name, with the share of the rate that is in force. Costs a read for each
+        limit and each of its lines."""
+        found = await self._gateway.find(Find(collection="limits", order_by=("__name__",), limit=limit))
+        return [await self._now(one, now) for one in found if _is_number(one.data.get("perSecond"))]
+
+    async def _now(self, snapshot: Snapshot, now: datetime) -> LimitNow:
+        rate = Rate(per_second=float(snapshot.data["perSecond"]), burst=int(snapshot.data.get("burst", 1)))
+        paths_of_lines = [paths.limit_shard(snapshot.id, number) for number in range(len(rate.lines))]
+        lines = [_line(one) for one in (await self._gateway.get_all(paths_of_lines)).values()]
+        factors = [factor_at(line.slowed, now) for line in lines] or [1.0]
+        return LimitNow(snapshot.id, rate.per_second, rate.burst, sum(factors) / len(factors))
 
     async def reserve(
         self, name: str, number: int, cap: Cap, *, now: datetime, calls: int, is_queued: bool

@@ -4,8 +4,12 @@
     /outbox.js and others      the client that it imports
     /sdk/...                   the Firebase SDK, as npm installed it
     /config.json               where Firestore is, and as whom
+    /token                     an ID token of the page's user, for the functions
+    /qr.svg?text=...           a QR code
     /stack.json                which parts of the stack do not answer
     /phone/...                 the recipients' phones, which the provider simulator plays
+
+There is no sign-in here: the page is the stack's own user. page_site.py is the same page for a project, with sign-in.
 
 It makes the accounts that the page offers, unless they are there, with the page's user as their owner.
 """
@@ -14,47 +18,38 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import io
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import httpx
+import segno
 import uvicorn
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from firestore_emulator.stack import HOST
+from firestore_outbox.accounts.members import member_fields, member_path
+from firestore_outbox.local.page_site import SDK_FILES, page_html, sdk
 from firestore_outbox.local.product import CLIENT
+from firestore_outbox.local.unsigned_tokens import unsigned_token
+from firestore_outbox.settings import Settings
 
-CLIENT_FILES = ("outbox.js", "message.js", "watch.js")
-SDK_FILES = ("firebase-app.js", "firebase-firestore.js")
-
+LONGEST_CODE = 1_000
+"""Characters of a text that becomes a QR code."""
 ANSWER_SECONDS = 5.0
 """A part of the stack that takes longer is down, as far as the page is concerned."""
 USER = "demo-user"
+AGENT, VIEWER = "demo-agent", "demo-viewer"
+"""Further members of the page's accounts, for the console."""
 ACCOUNTS = {"shop": "Flower shop", "clinic": "Dental clinic"}
 CONTACTS = {"+4915550000001": "Ada", "+4915550000002": "Grace", "+4915550000003": "Mary"}
-
-
-def sdk() -> Path | None:
-    """The Firebase SDK as npm installed it: here, in a folder above, or in the checkout. None if there is none."""
-    here = Path.cwd()
-    for folder in (here, *here.parents, CLIENT.resolve().parent):
-        found = folder / "node_modules" / "firebase"
-        if all((found / name).is_file() for name in SDK_FILES):
-            return found
-    return None
-
-
-def missing() -> str | None:
-    """What this machine lacks for the page, and how to get it; None if it can be served."""
-    if sdk() is not None:
-        return None
-    return "the chat page needs the Firebase SDK in node_modules: run npm install firebase (in a checkout: npm ci)"
 
 
 class _Reply(BaseModel):
@@ -75,8 +70,19 @@ class _Number(BaseModel):
 
 
 class ChatPage:
-    def __init__(self, *, project: str, firestore: str, provider: str, others: Mapping[str, str] | None = None) -> None:
-        """`others` are further parts of the stack, which the page says are down if they are: name -> URL."""
+    def __init__(
+        self,
+        *,
+        project: str,
+        firestore: str,
+        provider: str,
+        functions: str | None = None,
+        others: Mapping[str, str] | None = None,
+    ) -> None:
+        """`functions` is where files are uploaded; None: there are none. `others` are further parts of the stack, which
+        the page says are down if they are: name -> URL."""
+        self._functions = functions
+        self._settings = Settings.from_environment(os.environ)
         self._project = project
         self._parts = {"Firestore": f"http://{firestore}", "the simulated provider": f"{provider}/_sim/health"}
         self._parts |= others or {}
@@ -89,7 +95,9 @@ class ChatPage:
             pace = {"mapValue": {"fields": {"perMinute": {"integerValue": "40"}}}}
             fields = {"provider": {"stringValue": "simulated"}, "status": {"stringValue": "active"}, "pace": pace}
             await self._create(f"accounts/{account_id}", fields)
-            await self._create(f"accounts/{account_id}/members/{USER}", {"role": {"stringValue": "owner"}})
+            for uid, role in ((USER, "owner"), (AGENT, "agent"), (VIEWER, "viewer")):
+                member = {name: {"stringValue": value} for name, value in member_fields(uid, role).items()}
+                await self._create(member_path(account_id, uid), member)
 
     async def _create(self, path: str, fields: dict[str, Any]) -> None:
         documents = f"projects/{self._project}/databases/(default)/documents"
@@ -108,12 +116,15 @@ class ChatPage:
             routes=[
                 Route("/", lambda request: RedirectResponse("/demo/")),
                 Route("/config.json", self._config),
+                Route("/token", self._token),
+                Route("/qr.svg", _code),
                 Route("/stack.json", self._stack),
                 Route("/phone/replies", self._reply, methods=["POST"]),
                 Route("/phone/numbers", self._number),
                 Route("/phone/numbers", self._set_number, methods=["PUT"]),
-                *(Route(f"/{name}", _file(CLIENT / name)) for name in CLIENT_FILES),
+                *(Route(f"/{file.name}", _file(file)) for file in CLIENT.glob("*.js")),
                 *(Route(f"/sdk/{name}", _file(installed / name)) for name in SDK_FILES if installed),
+                *(Route(path, _page(installed)) for path in ("/demo/", "/demo/index.html")),
                 Mount("/demo", _Fresh(directory=CLIENT / "demo", html=True)),
             ],
             exception_handlers={httpx.HTTPError: _no_provider},
@@ -123,14 +134,24 @@ class ChatPage:
         host, _, port = self._firestore.rpartition(":")
         return JSONResponse(
             {
-                "projectId": self._project,
+                "firebase": {"projectId": self._project},
                 "firestore": {"host": host, "port": int(port)},
                 "uid": USER,
                 "accounts": [{"id": account_id, "name": name} for account_id, name in ACCOUNTS.items()],
                 "contacts": [{"to": to, "name": name} for to, name in CONTACTS.items()],
                 "hasSimulator": True,
+                "files": None if self._functions is None else self._files,
             }
         )
+
+    @property
+    def _files(self) -> dict[str, Any]:
+        max_bytes = round(self._settings.media_max_mb * 1_000_000)
+        return {"url": self._functions, "maxBytes": max_bytes, "types": self._settings.taken_types}
+
+    async def _token(self, request: Request) -> Response:
+        token = unsigned_token(USER, f"{USER}@example.com", self._project)
+        return PlainTextResponse(token, headers={"cache-control": "no-store"})
 
     async def _stack(self, request: Request) -> Response:
         answers = await asyncio.gather(*(self._answers(url) for url in self._parts.values()))
@@ -180,6 +201,13 @@ async def _no_provider(request: Request, error: Exception) -> Response:
     return PlainTextResponse("the provider simulator does not answer", 503)
 
 
+async def _code(request: Request) -> Response:
+    text = request.query_params.get("text", "")[:LONGEST_CODE]
+    drawn = io.BytesIO()
+    segno.make(text or "-", error="l", micro=False).save(drawn, kind="svg", scale=4, light="#fff")
+    return Response(drawn.getvalue(), media_type="image/svg+xml", headers={"cache-control": "no-store"})
+
+
 class _Fresh(StaticFiles):
     """Asked for each time: who edits the page wants to see it."""
 
@@ -187,6 +215,13 @@ class _Fresh(StaticFiles):
         response = super().file_response(*args, **kwargs)
         response.headers["cache-control"] = "no-cache"
         return response
+
+
+def _page(installed: Path | None) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        return HTMLResponse(page_html(installed), headers={"cache-control": "no-cache"})
+
+    return answer
 
 
 def _file(path: Path) -> Callable[[Request], Awaitable[Response]]:
@@ -207,7 +242,13 @@ def main() -> None:
     given = parser.parse_args()
     urls = {"the functions": given.functions, "the worker": given.worker}
     others = {name: f"{url}/healthz" for name, url in urls.items() if url is not None}
-    page = ChatPage(project=given.project, firestore=given.firestore, provider=given.provider, others=others)
+    page = ChatPage(
+        project=given.project,
+        firestore=given.firestore,
+        provider=given.provider,
+        functions=given.functions,
+        others=others,
+    )
 
     class Announcing(uvicorn.Server):
         async def startup(self, sockets=None) -> None:  # type: ignore[no-untyped-def]  # uvicorn's own signature

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ Tell = Callable[[str], None]
 
 IMPORTANT = frozenset({"WARNING", "ERROR", "CRITICAL"})
 _OF_MESSAGES: Mapping[str, str] = {
-    "attempt_ended": "{status:<10} {requestId}  account {accountId}, outcome {outcome}",
+    "attempt_ended": "{status:<10} {requestId}  account {accountId}",
     "message_refused": "refused    {requestId}  account {accountId}: {field}",
     "handler_started": "handler    {lane} runs with {events} events",
     "handler_finished": "handler    {lane} is done",
@@ -24,8 +24,9 @@ QUIET = frozenset({"sweep_found"})
 LONGEST_DETAIL = 300
 
 
-def shown(part: str, raw: str) -> str | None:
-    """The line for a person; None: nothing worth reading. `raw` is a line of the part's log."""
+def shown(part: str, raw: str, zone: tzinfo | None = None) -> str | None:
+    """The line for a person; None: nothing worth reading. `raw` is a line of the part's log; times are shown in `zone`,
+    the machine's own if there is none."""
     try:
         line = json.loads(raw)
     except ValueError:
@@ -34,12 +35,21 @@ def shown(part: str, raw: str) -> str | None:
         return None
     action = str(line.get("action"))
     if (form := _OF_MESSAGES.get(action)) is not None:
-        return form.format_map(_Lenient(line))
+        return form.format_map(_Lenient(line)) + _what_came_of_it(line, zone)
     if line.get("severity") not in IMPORTANT or action in QUIET:
         return None
     detail = {name: value for name, value in line.items() if name not in _ELSEWHERE and value is not None}
     told = json.dumps(detail, default=str)[:LONGEST_DETAIL] if detail else ""
     return f"! {part}: {line.get('message')} ({action}) {told}".rstrip()
+
+
+def _what_came_of_it(line: Mapping[str, Any], zone: tzinfo | None) -> str:
+    """Of an attempt that did not end with `sent`: why, and when the next one is."""
+    code = f": {line['code']}" if line.get("code") else ""
+    try:
+        return f"{code}; again at {datetime.fromisoformat(line['againAt']).astimezone(zone):%H:%M:%S}"
+    except (KeyError, TypeError, ValueError):
+        return code
 
 
 _ELSEWHERE = frozenset({"severity", "message", "action", "exception"})
@@ -77,5 +87,5 @@ class LogTail:
 
     def tell(self, tell: Tell, now: datetime) -> None:
         for part, raw in self.new_lines():
-            if (line := shown(part, raw)) is not None:
+            if (line := shown(part, raw, now.tzinfo)) is not None:
                 tell(f"{now:%H:%M:%S}  {line}")

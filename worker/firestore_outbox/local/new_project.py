@@ -16,11 +16,12 @@ SUFFIX = ".txt"
 DOTTED = ("dockerignore", "gcloudignore", "gitignore")
 """Files whose names begin with a dot, which the templates leave out."""
 FILLED_IN = ("README.md", "requirements.txt", "requirements-dev.txt")
+SCRIPTS = ("base", "console", "firestore", "functions", "image", "names", "project", "queue", "schedule", "worker")
 COPIED = (
     "firebase.json",
     "firestore.indexes.json",
     "firestore.rules",
-    *(f"deploy/{name}.sh" for name in ("firestore", "functions", "names", "project", "queue", "schedule", "worker")),
+    *(f"deploy/{name}.sh" for name in SCRIPTS),
 )
 """Files of the product that a project deploys as they are."""
 

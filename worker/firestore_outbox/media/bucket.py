@@ -49,8 +49,14 @@ class BucketStorage:
             blob = self._blob(ref)
             blob.reload(timeout=CALL_SECONDS, retry=self._retry())
             told = blob.content_type if blob.content_type != _UNTOLD else None
-            filename = (blob.metadata or {}).get("filename")
-            return Found(size_bytes=blob.size or 0, mime_type=told, filename=filename, crc32c=blob.crc32c)
+            metadata = blob.metadata or {}
+            return Found(
+                size_bytes=blob.size or 0,
+                mime_type=told,
+                filename=metadata.get("filename"),
+                crc32c=blob.crc32c,
+                announced_sha256=metadata.get("sha256"),
+            )
 
         return await self._in_thread(look)
 
@@ -79,6 +85,24 @@ class BucketStorage:
 
     async def link(self, ref: FileRef, *, lasts: timedelta) -> str | None:
         return await self._in_thread(lambda: self._signed(ref, lasts))
+
+    async def open_upload(
+        self, ref: FileRef, *, size_bytes: int, mime_type: str, filename: str | None, origin: str | None
+    ) -> str | None:
+        def opened() -> str:
+            blob = self._blob(ref)
+            blob.metadata = {"sha256": ref.media_id, **({"filename": filename} if filename else {})}
+            url: str = blob.create_resumable_upload_session(
+                content_type=mime_type,
+                size=size_bytes,
+                origin=origin,
+                if_generation_match=0,
+                timeout=CALL_SECONDS,
+                retry=self._retry(),
+            )
+            return url
+
+        return await self._in_thread(opened)
 
     async def copy(self, ref: FileRef, to: FileRef) -> None:
         def copied() -> None:
@@ -118,6 +142,23 @@ class BucketStorage:
                 return
 
         await self._in_thread(put)
+
+    async def delete_all(self, account_id: str) -> int:
+        def deleted() -> int:
+            bucket = self._blob(FileRef(account_id, "")).bucket
+            blobs = list(bucket.list_blobs(prefix=_object_name(FileRef(account_id, "")), retry=self._retry()))
+            for blob in blobs:
+                blob.delete(timeout=CALL_SECONDS, retry=self._retry())
+            return len(blobs)
+
+        return await self._in_thread(deleted) or 0
+
+    async def delete(self, ref: FileRef) -> bool:
+        def deleted() -> bool:
+            self._blob(ref).delete(timeout=CALL_SECONDS, retry=self._retry())
+            return True
+
+        return await self._in_thread(deleted) is True
 
     # --- in a thread
 

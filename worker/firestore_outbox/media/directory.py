@@ -1,6 +1,7 @@
-"""Files in a directory of this machine: `{directory}/{accountId}/{mediaId}`, percent-encoded, content only.
+"""Files in a directory of this machine: `{directory}/{accountId}/{mediaId}`, percent-encoded.
 
-Each message says the type and the name of the file that it sends.
+The type and the name of a file are beside it (directory_uploads.py), unless it was put there by hand: then each message
+says them.
 """
 
 from __future__ import annotations
@@ -10,24 +11,38 @@ import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 from urllib.parse import quote
 
+from firestore_outbox.media.directory_links import signed_link
+from firestore_outbox.media.directory_uploads import (
+    DirectoryUploads,
+    Session,
+    describe,
+    description_of,
+    forget_description,
+    is_description,
+)
 from firestore_outbox.media.storage import PIECE_BYTES, FileRef, Found, StorageUnavailable
 
 T = TypeVar("T")
 
+UNTOLD = "application/octet-stream"
+"""The type of a file that was stored without one, as in a bucket: the message says it."""
 LONGEST_NAME = 255
 """Of a file, on every system that we know. A longer one is replaced by its hash."""
 
 
 class DirectoryStorage:
-    def __init__(self, directory: Path) -> None:
+    """`url`: where a file server for this directory is. Empty: its files have no addresses."""
+
+    def __init__(self, directory: Path, *, url: str = "") -> None:
         self._directory = directory
+        self._url = url.rstrip("/")
 
     def where(self, ref: FileRef) -> str:
         return str(self._path(ref))
@@ -35,7 +50,16 @@ class DirectoryStorage:
     async def find(self, ref: FileRef) -> Found | None:
         def look() -> Found | None:
             path = self._path(ref)
-            return Found(size_bytes=path.stat().st_size) if path.is_file() else None
+            if not path.is_file():
+                return None
+            about = description_of(path)
+            told = about.get("mimeType") if about.get("mimeType") != UNTOLD else None
+            return Found(
+                size_bytes=path.stat().st_size,
+                mime_type=told,
+                filename=about.get("filename"),
+                announced_sha256=about.get("sha256"),
+            )
 
         return await self._in_thread(look)
 
@@ -56,10 +80,30 @@ class DirectoryStorage:
             yield piece
 
     async def link(self, ref: FileRef, *, lasts: timedelta) -> str | None:
-        return None
+        if not self._url or ref.account_id is None:
+            return None
+        names, now = (ref.account_id, ref.media_id), datetime.now(UTC)
+        return await self._in_thread(lambda: signed_link(self._directory, self._url, names, now=now, lasts=lasts))
+
+    async def open_upload(
+        self, ref: FileRef, *, size_bytes: int, mime_type: str, filename: str | None, origin: str | None
+    ) -> str | None:
+        if not self._url:
+            return None
+        about = {"mimeType": mime_type, "filename": filename, "sha256": ref.media_id}
+        session = Session(target=self.where(ref), size_bytes=size_bytes, about=about, origin=origin)
+        token = await self._in_thread(lambda: DirectoryUploads(self._directory).open(session))
+        return f"{self._url}/uploads/{token}"
 
     async def add(self, ref: FileRef, content: bytes, *, mime_type: str, filename: str | None) -> None:
-        await self._in_thread(lambda: self._write(self._path(ref), lambda opened: opened.write(content)))
+        def put() -> None:
+            target = self._path(ref)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if not target.exists():
+                describe(target, {"mimeType": mime_type, "filename": filename})
+            self._write(target, lambda opened: opened.write(content))
+
+        await self._in_thread(put)
 
     async def copy(self, ref: FileRef, to: FileRef) -> None:
         def copied() -> None:
@@ -67,6 +111,26 @@ class DirectoryStorage:
                 self._write(self._path(to), lambda opened: shutil.copyfileobj(source, opened))
 
         await self._in_thread(copied)
+
+    async def delete_all(self, account_id: str) -> int:
+        def deleted() -> int:
+            folder = self._directory / _name(account_id)
+            files = [one for one in folder.iterdir() if not is_description(one)] if folder.is_dir() else []
+            shutil.rmtree(folder, ignore_errors=True)
+            return len(files)
+
+        return await self._in_thread(deleted)
+
+    async def delete(self, ref: FileRef) -> bool:
+        def deleted() -> bool:
+            target = self._path(ref)
+            if not target.is_file():
+                return False
+            target.unlink()
+            forget_description(target)
+            return True
+
+        return await self._in_thread(deleted)
 
     def close(self) -> None:
         return None

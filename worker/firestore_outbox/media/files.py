@@ -10,8 +10,10 @@ as its upload document shows; for other accounts the file does not exist.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import timedelta
+from hashlib import sha256
 from typing import Protocol
 
 from firestore_outbox import log
@@ -20,13 +22,16 @@ from firestore_outbox.media.answers import A_WHILE, not_yet
 from firestore_outbox.media.budget import ByteBudget
 from firestore_outbox.media.opened import OpenFiles
 from firestore_outbox.media.shared import Remembered, Shared
-from firestore_outbox.media.storage import FileRef, Found, Storage, StorageUnavailable
+from firestore_outbox.media.storage import FileRef, Found, Storage, StorageUnavailable, media_id_of
 from firestore_outbox.messages.model import MediaPart
 from firestore_outbox.providers.http import Streamed
 from firestore_outbox.providers.media import MediaContent, MediaStream
 from firestore_outbox.providers.outcome import ErrorCode, Postponed, Rejected
 
 REMEMBER = timedelta(seconds=30)
+REMEMBER_DIFFERENT = timedelta(minutes=10)
+"""How long a file that is not what its app announced is not read again: longer than a message waits after a read that
+failed, so that its next attempt hears the reason."""
 KEEP_BYTES = 32_000_000
 _MEGABYTE = 1_000_000
 
@@ -75,6 +80,9 @@ class Files:
             return _unavailable(account_id, error)
         if content is None:
             return self._missing(FileRef(account_id, part.mediaId), part)
+        if file.found.announced_sha256 not in (None, media_id_of(content)):
+            self._open.done(ref)
+            return self._different(account_id, part)
         return MediaContent(
             media_id=part.mediaId,
             mime_type=file.found.mime_type or part.mimeType,
@@ -88,13 +96,25 @@ class Files:
         file = await self.find(account_id, part)
         if not isinstance(file, StoredFile):
             return file
-        ref, found = file.ref, file.found
+        found = file.found
         return MediaStream(
             media_id=part.mediaId,
             mime_type=found.mime_type or part.mimeType,
             filename=part.filename or found.filename or part.mediaId,
-            body=Streamed(size_bytes=found.size_bytes, pieces=lambda: self._storage.pieces(ref, found)),
+            body=Streamed(size_bytes=found.size_bytes, pieces=lambda: self._verified(account_id, part, file)),
         )
+
+    async def _verified(self, account_id: str, part: MediaPart, file: StoredFile) -> AsyncIterator[bytes]:
+        """The pieces. The last one is held back if the content is not what an app announced: so no such file is
+        uploaded as a whole, and from then on its messages are rejected."""
+        so_far, announced, read = sha256(), file.found.announced_sha256, 0
+        async for piece in self._storage.pieces(file.ref, file.found):
+            read += len(piece)
+            if announced is not None:
+                so_far.update(piece)
+                if read >= file.found.size_bytes and so_far.hexdigest() != announced:
+                    raise StorageUnavailable(self._different(account_id, part).detail)
+            yield piece
 
     async def find(self, account_id: str, part: MediaPart) -> StoredFile | Rejected | Postponed:
         ref = FileRef(account_id, part.mediaId)
@@ -128,6 +148,15 @@ class Files:
         if content is not None:
             self._kept.put(ref, content)
         return content
+
+    def _different(self, account_id: str, part: MediaPart) -> Rejected:
+        detail = (
+            f"the file {_shown(part)} is not what the app announced: its SHA-256 is another one. Delete it from the "
+            "account's storage, and upload it again"
+        )
+        answer = Rejected(code=ErrorCode.INVALID_MESSAGE, detail=detail)
+        self._found.keep(FileRef(account_id, part.mediaId), answer, REMEMBER_DIFFERENT)
+        return answer
 
     def _missing(self, ref: FileRef, part: MediaPart) -> Rejected:
         detail = f"the account has no file {_shown(part)}: it must be at {self._storage.where(ref)[:300]} first"

@@ -1,4 +1,5 @@
-"""Two ways to do a thing once for many: those who ask while it is done share it, and who asks soon after is told."""
+"""Two ways to do a thing once for many: callers that ask while it is done share it, and so do those that ask soon
+after."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ class Shared(Generic[K, V]):
     def _ended(self, key: K, task: asyncio.Task[V]) -> None:
         del self._running[key]
         if not task.cancelled():
-            task.exception()  # told to whoever still waits; nobody else cares
+            task.exception()  # raised to those that still wait; the others do not need it
 
     async def stop(self) -> None:
         tasks = list(self._running.values())

@@ -47,6 +47,8 @@ class Found:
     filename: str | None = None
     crc32c: str | None = None
     """Checksum of the content, in base64; None if storage has none."""
+    announced_sha256: str | None = None
+    """What an app said that it would upload, in hex. None: no app uploaded the file."""
 
 
 class Storage(Protocol):
@@ -71,6 +73,14 @@ class Storage(Protocol):
         """A public URL of the file; None if this storage has no URLs."""
         ...
 
+    async def open_upload(
+        self, ref: FileRef, *, size_bytes: int, mime_type: str, filename: str | None, origin: str | None
+    ) -> str | None:
+        """The address of a resumable upload of this one file, whose id is the SHA-256 that the app announces; an
+        existing file stays. None if this storage takes none. `origin`: the web page that uploads. Raises
+        StorageUnavailable."""
+        ...
+
     async def add(self, ref: FileRef, content: bytes, *, mime_type: str, filename: str | None) -> None:
         """Store a whole file or nothing; an existing file stays. Raises StorageUnavailable."""
         ...
@@ -79,9 +89,17 @@ class Storage(Protocol):
         """Copy a file; an existing target stays. Raises StorageUnavailable."""
         ...
 
+    async def delete_all(self, account_id: str) -> int:
+        """Delete the files of an account, and return how many there were. Raises StorageUnavailable."""
+        ...
+
+    async def delete(self, ref: FileRef) -> bool:
+        """False: there is no such file. Raises StorageUnavailable."""
+        ...
+
     def close(self) -> None: ...
 
 
 def media_id_of(content: bytes) -> str:
-    """The same file has the same id, whoever adds it."""
+    """The same file has the same id in every account's folder."""
     return hashlib.sha256(content).hexdigest()

@@ -1,15 +1,15 @@
 """An upload: one file of one account at its provider, and who may bring it there.
 
-Who is authoritative: the provider about what its handle is worth; the document about who uploads. Whoever uploads has
+Who is authoritative: the provider about what its handle is worth; the document about who uploads. An uploader has
 claimed the document first, for as long as an upload of that size may take, and stops by itself a little before that
-time is over. Everybody else waits. A claim is never renewed: it is as long as the file needs.
+time has passed. All others wait. A claim is never renewed: it is as long as the file needs.
 
 The states and events are a table (media/upload_states.py).
 
 A handle that replaced a refused one, and is refused itself soon after, is not replaced again for a while: the file is
 not what the provider wants, and each message would upload it once more.
 
-What a crash leaves: a lease that ends, and at worst a file at the provider that nobody refers to. An upload reaches no
+What a crash leaves: a lease that ends, and at worst an unused file at the provider. An upload reaches no
 recipient, so nothing about it can be in doubt; it is done again.
 """
 
@@ -40,7 +40,7 @@ BYTES_A_SECOND = 1_000_000
 SKEW = timedelta(seconds=5)
 """For the difference between two workers' clocks."""
 REFUSAL_LASTS = timedelta(minutes=10)
-"""So long nobody uploads again what was refused for good."""
+"""For this time no worker uploads again what was refused for good."""
 PAUSE = timedelta(seconds=2)
 """After a trouble that passes, if the provider names no time."""
 LONGEST_MARGIN = timedelta(hours=1)
@@ -110,7 +110,7 @@ class Upload:
 def claimed(
     upload: Upload | None, *, provider: str, refused: str | None, owner: str, now: datetime, size_bytes: int
 ) -> Upload:
-    """For somebody who has found it free. `refused` is the handle that the provider would not take, if there was."""
+    """For a worker that has found it free. `refused` is the handle that the provider would not take, if there was."""
     before = upload if upload is not None and upload.provider == provider else None
     is_replacement = before is not None and before.handle is not None and before.handle == refused
     return Upload(
@@ -122,7 +122,7 @@ def claimed(
     )
 
 
-# --- what somebody who needs the file finds -----------------------------------------------------------------------
+# --- what a worker that needs the file finds -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """Somebody uploads it, or was told to wait. Look again, at the latest then."""
+    """Another worker uploads it, or has to wait. Look again, at the latest then."""
 
     until: datetime
 
@@ -191,7 +191,7 @@ def _refused_twice(upload: Upload, now: datetime) -> Refused | None:
 
 
 def _consequence(failure: Failure, now: datetime) -> tuple[datetime | None, DeliveryError | None]:
-    """Until when nobody uploads again, and why."""
+    """Until when no worker uploads again, and why."""
 
     def error(code: ErrorCode, *, retryable: bool = True) -> DeliveryError:
         return DeliveryError(code=code, message=failure.detail, retryable=retryable, at=now)
@@ -208,7 +208,7 @@ def _consequence(failure: Failure, now: datetime) -> tuple[datetime | None, Deli
         case Unknown():
             return now + PAUSE, error(ErrorCode.PROVIDER_TIMEOUT)
         case AuthFailed():
-            return None, error(ErrorCode.AUTH)  # a person mends it, and should not have to wait then
+            return None, error(ErrorCode.AUTH)  # a person corrects it, and should not have to wait then
         case _:
             assert_never(failure)
 

@@ -2,11 +2,11 @@
 
 Within a worker, all who need a file share one piece of work, which reads the document once; what it finds is known to
 the worker for as long as the handle is good. Between workers the document decides (media/upload.py). The work
-outlives whoever asked for it: a message waits for half of its time, then goes back to the queue for a moment, and finds
-the handle when it comes again. So a file may take longer than a message has.
+outlives the attempt that asked for it: a message waits for half of its time, then goes back to the queue for a moment,
+and finds the handle when it comes again. So a file may take longer than a message has.
 
-A handle that the provider refused is noted here and nowhere else. Whoever claims the document next, because of it,
-replaces the handle; whoever finds another handle there uses that one.
+A handle that the provider refused is noted here and nowhere else. The next worker that claims the document, because of
+it, replaces the handle; a worker that finds another handle there uses that one.
 """
 
 from __future__ import annotations

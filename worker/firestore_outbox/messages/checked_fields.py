@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, BeforeValidator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from firestore_outbox.messages import faults
 from firestore_outbox.messages.address import is_address
 from firestore_outbox.messages.ids import is_account_id, is_request_id
-from firestore_outbox.messages.limits import is_media_id, is_media_type
+from firestore_outbox.messages.limits import is_ciphertext, is_key_version, is_media_id, is_media_type
 
 _LONGEST_VALUE = 60
 """Characters of a wrong value that a sentence quotes."""
@@ -20,6 +20,8 @@ _FAULT = "fault"
 _TYPES = {"parts": faults.PART_TYPE, "schedule": "must be once, cron or rrule"}
 _TAGS = {"parts": 2, "schedule": 1}
 """Where the tag of a union stands in a location; it is no field."""
+LIST_FORM, MAP_FORM = "<list>", "<map>"
+"""Tags of a field that may be a list or a map. They stand in locations, too, and are no fields."""
 
 
 def fault(clause: str) -> PydanticCustomError:
@@ -36,6 +38,12 @@ def _must(be: Callable[[str], bool], clause: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _checked_key_version(value: object) -> object:
+    if not is_key_version(value):
+        raise fault(faults.KEY_VERSION)
+    return value
+
+
 def is_time_zone(name: str) -> bool:
     try:
         ZoneInfo(name)
@@ -49,6 +57,8 @@ AccountId = Annotated[str, _must(is_account_id, faults.ACCOUNT_ID)]
 Address = Annotated[str, _must(is_address, faults.ADDRESS)]
 MediaId = Annotated[str, _must(is_media_id, faults.MEDIA_ID)]
 MediaType = Annotated[str, _must(is_media_type, faults.MEDIA_TYPE)]
+KeyVersion = Annotated[int, BeforeValidator(_checked_key_version)]
+Ciphertext = Annotated[str, _must(is_ciphertext, faults.CIPHERTEXT)]
 TimeZone = Annotated[str, _must(is_time_zone, faults.NO_TIME_ZONE)]
 
 
@@ -78,6 +88,8 @@ def sentence_of(found: ErrorDetails) -> str:
             return f"{where} {faults.EMPTY}"
         case "too_long":
             return f"{where} {faults.too_many(len(value), context['max_length'])}"
+        case "union_tag_invalid" if where.startswith("parts") and context["tag"] == "sealed":
+            return f"{where} {faults.SEALED_IN_A_RUN}"
         case "union_tag_invalid" | "union_tag_not_found" | "model_attributes_type" if found["loc"][0] in _TYPES:
             return f"{where}.type {_TYPES[str(found['loc'][0])]}"
         case "timezone_aware" | "datetime_type":
@@ -103,7 +115,7 @@ def shown(value: Any) -> str:
 def _path(location: tuple[int | str, ...]) -> str:
     """`('parts', 0, 'text', 'text')` as `parts[0].text`."""
     tag = _TAGS.get(str(location[0])) if location else None
-    steps = [step for place, step in enumerate(location) if place != tag]
+    steps = [step for place, step in enumerate(location) if place != tag and step not in (LIST_FORM, MAP_FORM)]
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
     return path or "The document"
 

@@ -17,14 +17,15 @@ from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.gateway import Conflict, Gateway
 from firestore_outbox.firestore.writes import SERVER_TIME, ServerTime, WriteOp, create, upsert
 from firestore_outbox.messages.ids import thread_id_of
-from firestore_outbox.messages.model import OutboxStatus
 from firestore_outbox.messages.new_documents import (
     Fields,
     identity_fields,
+    is_same,
     message_fields,
     outbox_fields,
     thread_fields,
 )
+from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.messages.validation import InvalidMessage, parse_message
 
 
@@ -38,6 +39,8 @@ class NewMessage:
     send_at: datetime | None = None
     """As the caller asked. None, and a time that has passed: now."""
     send_by: datetime | None = None
+    priority: str | None = None
+    """None: the document does not name one, and is normal."""
 
     @property
     def thread_id(self) -> str:
@@ -53,6 +56,7 @@ class Enqueued:
     send_at: datetime | None = None
     """As the first call asked for it, and so the next; callers to whom times matter compare them."""
     send_by: datetime | None = None
+    priority: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ class Enqueue:
             return Refused(wrong)
         result = await self._gateway.commit(_with_time_asked_for(new, batch(new, due_at(new.send_at, self._clock()))))
         if not isinstance(result, Conflict):
-            return Enqueued(OutboxStatus.QUEUED.value, is_new=True, send_at=new.send_at, send_by=new.send_by)
+            return _answer(new, OutboxStatus.QUEUED.value, is_new=True)
         return await self._existing(new)
 
     async def _existing(self, new: NewMessage) -> Enqueued | Refused | Differs:
@@ -84,22 +88,21 @@ class Enqueue:
         if found is not None:
             if not _is_same(new, found.data):
                 return Differs()
-            at, by = found.data.get("sendAt"), found.data.get("sendBy")
-            return Enqueued(str(found.data.get("status")), is_new=False, send_at=at, send_by=by)
+            at, by, priority = (found.data.get(name) for name in ("sendAt", "sendBy", "priority"))
+            status = str(found.data.get("status"))
+            return Enqueued(status, is_new=False, send_at=at, send_by=by, priority=priority)
         # A month after its end the outbox document expires; the message itself stays.
         message = await self._gateway.get(paths.message(new.thread_id, new.request_id))
         if message is None:
             return Refused("a message of this requestId was deleted a moment ago")
         if not _is_same(new, message.data):
             return Differs()
-        return Enqueued(str(message.data.get("status")), is_new=False, send_at=new.send_at, send_by=new.send_by)
+        return _answer(new, str(message.data.get("status")), is_new=False)
 
     def _fault(self, new: NewMessage) -> str | None:
         """As the worker will judge it."""
         now = self._clock()
-        raw = outbox_fields(
-            _identity(new), server_time=now, due=new.send_at or now, send_by=new.send_by, createdBy=new.created_by
-        )
+        raw = _outbox(new, server_time=now, due=new.send_at or now)
         parsed = parse_message(new.request_id, raw)
         return parsed.sentence if isinstance(parsed, InvalidMessage) else None
 
@@ -116,12 +119,27 @@ def batch(new: NewMessage, due: datetime | ServerTime | None = None) -> list[Wri
     due = due or new.send_at or SERVER_TIME
     thread = thread_fields(account_id=new.account_id, to=new.to, parts=new.parts, at=SERVER_TIME)
     message = message_fields(identity, server_time=SERVER_TIME)
-    outbox = outbox_fields(identity, server_time=SERVER_TIME, due=due, send_by=new.send_by, createdBy=new.created_by)
+    outbox = _outbox(new, server_time=SERVER_TIME, due=due)
     return [
         upsert(paths.thread(new.thread_id), thread),
         create(paths.message(new.thread_id, new.request_id), message),
         create(paths.outbox(new.request_id), outbox),
     ]
+
+
+def _outbox(new: NewMessage, *, server_time: Any, due: Any) -> Fields:
+    return outbox_fields(
+        _identity(new),
+        server_time=server_time,
+        due=due,
+        send_by=new.send_by,
+        createdBy=new.created_by,
+        priority=new.priority,
+    )
+
+
+def _answer(new: NewMessage, status: str, *, is_new: bool) -> Enqueued:
+    return Enqueued(status, is_new=is_new, send_at=new.send_at, send_by=new.send_by, priority=new.priority)
 
 
 def _with_time_asked_for(new: NewMessage, writes: list[WriteOp]) -> list[WriteOp]:
@@ -138,4 +156,4 @@ def _identity(new: NewMessage) -> Fields:
 
 def _is_same(new: NewMessage, stored: Mapping[str, Any]) -> bool:
     """Whether what stands under the id is this message: of the same account, with the same content, and of no run."""
-    return "runId" not in stored and all(stored.get(name) == value for name, value in _identity(new).items())
+    return "runId" not in stored and is_same(_identity(new), stored)

@@ -8,7 +8,7 @@ This module uses the standard library alone: backends import it without the work
 
 from __future__ import annotations
 
-from firestore_outbox.messages.limits import LONGEST_AHEAD, MAX_NAME, MAX_PARTS
+from firestore_outbox.messages.limits import LONGEST_AHEAD, MAX_KEY_VERSION, MAX_NAME, MAX_PARTS, MAX_SEALED
 
 MISSING = "is missing"
 EMPTY = "is empty"
@@ -27,8 +27,13 @@ REMINDER_ID = "must be 1 to 100 of A-Z, a-z, 0-9, _ and -, with a letter or a di
 ADDRESS = "must be 1 to 256 characters without slashes and blanks, and with no underscore in front"
 MEDIA_ID = f"must be 1 to {MAX_NAME} characters without a slash"
 MEDIA_TYPE = "must be a media type such as image/png"
+PRIORITY = "must be urgent, normal or bulk"
 PARTS = f"must be a list of 1 to {MAX_PARTS} parts"
-PART_TYPE = "must be text, media or template"
+PART_TYPE = "must be text, media, template or sealed"
+CIPHERTEXT = f"must be 1 to {MAX_SEALED:,} of A-Z, a-z, 0-9, _ and -: base64url without padding"
+KEY_VERSION = f"must be a whole number from 1 to {MAX_KEY_VERSION:,}"
+SEALED_IN_A_RUN = "cannot be sealed: a sealed part belongs to one message, and a run makes many"
+HEADER_FILE = "must be a list of texts, or one of image, video and document"
 TEXT_OR_PARTS = "a message has either text or parts"
 
 

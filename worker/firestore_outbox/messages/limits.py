@@ -29,8 +29,13 @@ SHOWN_TEXT = 200
 LONGEST_AHEAD = timedelta(days=365)
 """How far ahead a message may be scheduled."""
 
+MAX_SEALED = 48 * 1024
+"""Characters of a sealed part's `ciphertext`: the longest text or the largest template, sealed and in base64."""
+MAX_KEY_VERSION = 1_000_000
+
 _MEDIA_ID = re.compile(r"[^/]{1,512}")
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+(;.*)?", re.ASCII)
+_CIPHERTEXT = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def is_media_id(text: str) -> bool:
@@ -39,6 +44,15 @@ def is_media_id(text: str) -> bool:
 
 def is_media_type(text: str) -> bool:
     return len(text) <= MAX_MEDIA_TYPE and _MEDIA_TYPE.fullmatch(text) is not None
+
+
+def is_ciphertext(text: str) -> bool:
+    """Whether it is unpadded base64url."""
+    return len(text) <= MAX_SEALED and _CIPHERTEXT.fullmatch(text) is not None
+
+
+def is_key_version(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_KEY_VERSION
 
 
 def bytes_of(text: str) -> int:

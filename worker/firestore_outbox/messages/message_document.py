@@ -15,9 +15,10 @@ from firestore_outbox.firestore.gateway import Snapshot
 from firestore_outbox.firestore.values import Version
 from firestore_outbox.firestore.writes import DELETE, WriteOp, update, upsert
 from firestore_outbox.messages.ids import thread_id_of
-from firestore_outbox.messages.model import SHOWN_AS, MessageStatus, OutboxMessage, OutboxStatus
+from firestore_outbox.messages.model import OutboxMessage
 from firestore_outbox.messages.new_documents import identity_fields, message_fields, thread_fields
 from firestore_outbox.messages.outbox_document import Stored
+from firestore_outbox.messages.states import SHOWN_AS, MessageStatus, OutboxStatus
 from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
 from firestore_outbox.receipts.rules import ShownMessage
 
@@ -90,11 +91,13 @@ def first_shown(message: OutboxMessage) -> list[WriteOp]:
 
 
 def shown_fields(message: OutboxMessage) -> dict[str, Any]:
-    """What the thread's message document is told when its outbox document has ended."""
+    """What the thread's message document gets when its outbox document has ended."""
     status = SHOWN_AS[message.status]
     fields: dict[str, Any] = {"status": status.value}
     if status is MessageStatus.SENT:
         fields |= {"sentAt": message.sent_at, "providerMessageId": message.provider_message_id}
+        if message.instead is not None:
+            fields["sentInstead"] = message.instead.model_dump(exclude_none=True)
         return {name: value for name, value in fields.items() if value is not None}
     if message.last_error is not None and status is not MessageStatus.CANCELLED:
         fields["error"] = {"code": message.last_error.code.value, "message": message.last_error.message}

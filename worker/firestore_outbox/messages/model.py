@@ -1,20 +1,8 @@
-"""A message: its parts, its outbox document, its states.
+"""A message: its parts and its outbox document. Its states are in messages/states.py.
 
 Who is authoritative: the outbox document says whether the message is still to be sent; the thread's message document
-shows people how far it came. The client writes both once, as `queued`; from then on only the worker writes, but for
+shows people how far it came. The client writes both once, as `queued`; from then on only the worker writes, except for
 `cancelRequested`.
-
-The life of an outbox document is TRANSITIONS below: a pair that is not in the table is an error in the program, and
-raises. What a crash leaves behind in each state:
-
-    queued      nothing is in doubt; the sweep wakes the lane
-    sending     perhaps sent: an unknown outcome, settled by the lane's next holder (attempt.py) or a receipt
-    uncertain   perhaps sent, and known to be so: settled by a receipt, or by the account's `onUncertain`
-    the others  ends; nothing is left to do, except that a provider may fail what it had accepted, and an operator
-                may put a failed message back into the queue
-
-The message document's status moves forward only: queued < sent < delivered < read; failed, skipped and cancelled are
-ends, and a failure does not undo a delivery (`advances`).
 """
 
 from __future__ import annotations
@@ -22,27 +10,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
-from enum import StrEnum
 from operator import attrgetter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from firestore_outbox.accounts.window import Window
 from firestore_outbox.messages import faults
-from firestore_outbox.messages.checked_fields import MediaId, MediaType, fault
+from firestore_outbox.messages.checked_fields import Ciphertext, KeyVersion, MediaId, MediaType, fault
 from firestore_outbox.messages.limits import (
     MAX_LANGUAGE,
     MAX_NAME,
-    MAX_PARAM,
-    MAX_PARAMS,
-    MAX_PARAMS_BYTES,
     MAX_PARTS,
     MAX_PARTS_BYTES,
     MAX_TEXT,
     MIN_LANGUAGE,
     bytes_of,
 )
+from firestore_outbox.messages.priority import Priority
+from firestore_outbox.messages.states import TRANSITIONS, Event, IllegalTransition, OutboxStatus
+from firestore_outbox.messages.template_values import Params, TemplateValues, texts_of
 from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
 
 KEEP_ENDED = timedelta(days=30)
@@ -50,6 +37,7 @@ KEEP_ENDED = timedelta(days=30)
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
+Language = Annotated[str, StringConstraints(min_length=MIN_LANGUAGE, max_length=MAX_LANGUAGE)]
 
 
 class _Part(BaseModel):
@@ -72,137 +60,61 @@ class MediaPart(_Part):
 class TemplatePart(_Part):
     type: Literal["template"]
     name: Name
-    language: Annotated[str, StringConstraints(min_length=MIN_LANGUAGE, max_length=MAX_LANGUAGE)]
-    params: Annotated[
-        tuple[Annotated[str, StringConstraints(max_length=MAX_PARAM)], ...],
-        Field(strict=False, max_length=MAX_PARAMS, fail_fast=True),
-    ]
-    """The values of the template's placeholders, in order."""
+    language: Language
+    params: Params
+    """The values of the template's placeholders: the body's in order, or those of header, body and buttons."""
 
-    @field_validator("params")
-    @classmethod
-    def _fit_together(cls, params: tuple[str, ...]) -> tuple[str, ...]:
-        size = sum(map(bytes_of, params))
-        if size > MAX_PARAMS_BYTES:
-            raise fault(faults.too_many_bytes(size, MAX_PARAMS_BYTES))
-        return params
+    @property
+    def values(self) -> TemplateValues:
+        """The same in one form."""
+        return self.params if isinstance(self.params, TemplateValues) else TemplateValues(body=self.params)
+
+
+class SealedPart(_Part):
+    """A text or a template that only the account's private key opens. sealing/envelope.py has its form."""
+
+    type: Literal["sealed"]
+    keyVersion: KeyVersion
+    """Which of the account's keys opens it."""
+    ciphertext: Ciphertext
 
 
 Part = TextPart | MediaPart | TemplatePart
+"""What an adapter sends."""
+StoredPart = Part | SealedPart
+"""What a document may hold."""
 
 
-def _are_small_enough(parts: list[Part]) -> list[Part]:
+P = TypeVar("P", bound=StoredPart)
+
+
+def _are_small_enough(parts: list[P]) -> list[P]:
     size = sum(bytes_of(text) for part in parts for text in _texts(part))
     if size > MAX_PARTS_BYTES:
         raise fault(faults.too_many_bytes(size, MAX_PARTS_BYTES))
     return parts
 
 
-def _texts(part: Part) -> Iterator[str]:
+def _texts(part: StoredPart) -> Iterator[str]:
     for value in part.__dict__.values():
         if isinstance(value, str):
             yield value
-        elif value is not None:
-            yield from value
+        elif isinstance(value, tuple | TemplateValues):
+            yield from texts_of(value)
 
 
 Parts = Annotated[
-    list[Annotated[Part, Field(discriminator="type")]],
+    list[Annotated[StoredPart, Field(discriminator="type")]],
     Field(min_length=1, max_length=MAX_PARTS, fail_fast=True),
     AfterValidator(_are_small_enough),
 ]
 """The parts of a message. Validation stops at the first one that is wrong: a document may have very many."""
-
-
-class OutboxStatus(StrEnum):
-    QUEUED = "queued"
-    SENDING = "sending"
-    SENT = "sent"
-    FAILED = "failed"
-    SKIPPED = "skipped"
-    CANCELLED = "cancelled"
-    UNCERTAIN = "uncertain"
-
-
-class MessageStatus(StrEnum):
-    """The status of a thread's message document."""
-
-    QUEUED = "queued"
-    SENT = "sent"
-    DELIVERED = "delivered"
-    READ = "read"
-    FAILED = "failed"
-    SKIPPED = "skipped"
-    CANCELLED = "cancelled"
-
-
-class Event(StrEnum):
-    CLAIM = "claim"
-    CONFIRM = "confirm"
-    """The provider accepted it, by its answer or by a receipt."""
-    RETRY = "retry"
-    REJECT = "reject"
-    EXPIRE = "expire"
-    """Too late to send: the deadline passed or the window closed."""
-    CANCEL = "cancel"
-    DOUBT = "doubt"
-    REDRIVE = "redrive"
-    DEFER = "defer"
-    """Its window closed, and it goes on when the window opens again."""
-
-
-_S, _E = OutboxStatus, Event
-
-TRANSITIONS: dict[tuple[OutboxStatus, Event], OutboxStatus] = {
-    (_S.QUEUED, _E.CLAIM): _S.SENDING,
-    (_S.QUEUED, _E.CANCEL): _S.CANCELLED,
-    (_S.QUEUED, _E.EXPIRE): _S.SKIPPED,
-    (_S.QUEUED, _E.DEFER): _S.QUEUED,
-    (_S.QUEUED, _E.REJECT): _S.FAILED,
-    (_S.QUEUED, _E.CONFIRM): _S.SENT,  # a receipt of an earlier attempt
-    (_S.SENDING, _E.CONFIRM): _S.SENT,
-    (_S.SENDING, _E.RETRY): _S.QUEUED,
-    (_S.SENDING, _E.REJECT): _S.FAILED,
-    (_S.SENDING, _E.EXPIRE): _S.SKIPPED,
-    (_S.SENDING, _E.DOUBT): _S.UNCERTAIN,
-    (_S.UNCERTAIN, _E.CONFIRM): _S.SENT,
-    (_S.UNCERTAIN, _E.REJECT): _S.FAILED,
-    (_S.UNCERTAIN, _E.RETRY): _S.QUEUED,
-    (_S.UNCERTAIN, _E.DOUBT): _S.UNCERTAIN,  # the wait is over: held for a person
-    (_S.SENT, _E.REJECT): _S.FAILED,  # accepted, and failed by the provider later
-    (_S.FAILED, _E.REDRIVE): _S.QUEUED,
-    (_S.UNCERTAIN, _E.REDRIVE): _S.QUEUED,  # a person decided to send it again
-}
-
-ENDED = frozenset({_S.SENT, _S.FAILED, _S.SKIPPED, _S.CANCELLED})
-
-SHOWN_AS: dict[OutboxStatus, MessageStatus] = {
-    _S.QUEUED: MessageStatus.QUEUED,
-    _S.SENDING: MessageStatus.QUEUED,
-    _S.UNCERTAIN: MessageStatus.QUEUED,
-    _S.SENT: MessageStatus.SENT,
-    _S.FAILED: MessageStatus.FAILED,
-    _S.SKIPPED: MessageStatus.SKIPPED,
-    _S.CANCELLED: MessageStatus.CANCELLED,
-}
-"""What people see of an outbox status: a message in flight or in doubt is still `queued` to them."""
-
-SHOWN_ENDS = frozenset({MessageStatus.FAILED, MessageStatus.SKIPPED, MessageStatus.CANCELLED})
-
-_RANK = {MessageStatus.QUEUED: 0, MessageStatus.SENT: 1, MessageStatus.DELIVERED: 2, MessageStatus.READ: 3}
-
-
-class IllegalTransition(Exception):
-    """A pair that TRANSITIONS does not have: an error in the program, never in the data."""
-
-
-def advances(current: MessageStatus, to: MessageStatus) -> bool:
-    """Whether `to` is forward of `current`. Ends are left by nothing; a delivery is not undone by a failure."""
-    if current not in _RANK:
-        return False
-    if to not in _RANK:
-        return _RANK[current] <= _RANK[MessageStatus.SENT]
-    return _RANK[to] > _RANK[current]
+ClearParts = Annotated[
+    list[Annotated[Part, Field(discriminator="type")]],
+    Field(min_length=1, max_length=MAX_PARTS, fail_fast=True),
+    AfterValidator(_are_small_enough),
+]
+"""The parts of a run's messages. None is sealed: a ciphertext belongs to one message, and a run makes many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,13 +126,17 @@ class OutboxMessage:
     account_id: str
     thread_id: str
     to: str
-    parts: tuple[Part, ...]
+    parts: tuple[StoredPart, ...]
     created_at: datetime
     created_by: str | None = None
     window: Window | None = None
     """Set on the messages of a run that goes on when its window opens again."""
+    hours: tuple[Window, ...] = ()
+    """The recipient's hours, on each clock that it may have: all must be open. Set on the messages of a run."""
     run_id: str | None = None
     target_id: str | None = None
+    priority: Priority = Priority.NORMAL
+    """Its place among the messages of its account."""
 
     status: OutboxStatus = OutboxStatus.QUEUED
     """Moves with each event in TRANSITIONS."""
@@ -243,6 +159,9 @@ class OutboxMessage:
     in its key: receipts of an earlier series do not count for this one, and a provider that delivers each key once
     delivers again. It stays if the outcome of an earlier send is unknown: a late receipt may then prove that the
     message arrived, and the same key keeps it from arriving twice."""
+    instead: TemplatePart | None = None
+    """What goes in place of its parts. Set once, when the provider refused them because the recipient has not written
+    lately; stays afterwards."""
     doubted: bool = False
     """Set when the outcome of an attempt of this series is unknown. A later failure does not clear it; `sent` makes it
     irrelevant."""
@@ -274,6 +193,11 @@ class OutboxMessage:
     def maybe_sent(self) -> bool:
         """Whether an attempt may have reached the recipient."""
         return self.doubted or self.is_in_doubt
+
+    @property
+    def as_sent(self) -> OutboxMessage:
+        """With the parts that go to the provider."""
+        return self if self.instead is None else _evolved(self, parts=(self.instead,))
 
     def claimed(self, *, by: str, lease_until: datetime) -> OutboxMessage:
         return _evolved(

@@ -1,6 +1,6 @@
 """The fields of the documents that a new message begins with: outbox, message and thread.
 
-Whoever writes them (a backend in its own batch, the HTTP API, a run) builds them here. The caller passes the value that
+Each writer (a backend in its own batch, the HTTP API, a run) builds them here. The caller passes the value that
 its Firestore client replaces by the time of the commit, and writes the fields with that client.
 
 This module uses the standard library alone: backends import it without the worker and its libraries.
@@ -17,6 +17,7 @@ from firestore_outbox.messages.limits import SHOWN_TEXT
 Fields = dict[str, Any]
 
 QUEUED = "queued"
+SEALED = "sealed"
 
 
 def identity_fields(*, request_id: str, account_id: str, to: str, parts: Sequence[Mapping[str, Any]]) -> Fields:
@@ -30,9 +31,22 @@ def identity_fields(*, request_id: str, account_id: str, to: str, parts: Sequenc
     }
 
 
+def is_same(identity: Fields, stored: Mapping[str, Any]) -> bool:
+    """Whether a stored message has this identity. Sealing the same text twice gives two ciphertexts, so a sealed part
+    counts as the same as any sealed part in its place."""
+    return all(_comparable(name, stored.get(name)) == _comparable(name, value) for name, value in identity.items())
+
+
+def _comparable(name: str, value: Any) -> Any:
+    if name != "parts" or not isinstance(value, list):
+        return value
+    return [SEALED if isinstance(part, Mapping) and part.get("type") == SEALED else part for part in value]
+
+
 def outbox_fields(identity: Fields, *, server_time: Any, due: Any, send_by: Any = None, **others: Any) -> Fields:
     """`outbox/{requestId}`. `due`: when the message may be sent, None while its run is paused. `send_by`: None for no
-    deadline. `others` are `createdBy`, of a person's message, or the fields of a run's; None leaves one out."""
+    deadline. `others` are `createdBy` and `priority` of a person's message, or the fields of a run's; None leaves one
+    out."""
     fields = {
         **identity,
         "status": QUEUED,

@@ -1,6 +1,6 @@
 """An outbox document, from Firestore and back: what it says, and the writes that make it say something else.
 
-Every write demands the version that was read, so that what somebody else wrote meanwhile is never overwritten.
+Every write demands the version that was read, so that what another writer wrote meanwhile is never overwritten.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.gateway import Snapshot
 from firestore_outbox.firestore.values import Version
 from firestore_outbox.firestore.writes import DELETE, SERVER_TIME, WriteOp, update
-from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
+from firestore_outbox.messages.model import KEEP_ENDED, OutboxMessage
+from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.messages.validation import InvalidMessage, parse_message
 from firestore_outbox.providers.outcome import DeliveryError
 
@@ -97,6 +98,15 @@ def refusal(document: Stored, error: DeliveryError, expire_at: datetime) -> Writ
     return without_ballast(document, marked) if document.is_too_large else marked
 
 
+def skipped_fields(error: DeliveryError) -> dict[str, Any]:
+    """Of a target's document that is made only to say why nothing is sent to it."""
+    return {
+        "status": OutboxStatus.SKIPPED.value,
+        "lastError": error_fields(error),
+        "expireAt": error.at + KEEP_ENDED,
+    }
+
+
 def without_ballast(document: Stored, write: WriteOp) -> WriteOp:
     """The same write, which also removes what an ended document does not need: Firestore takes it."""
     return replace(write, fields={**dict.fromkeys(document.ballast, DELETE), **write.fields})
@@ -117,6 +127,7 @@ def _fields(message: OutboxMessage) -> dict[str, Any]:
         "partsSent": message.parts_sent,
         "series": message.series or None,
         "doubted": message.doubted or None,
+        "sentInstead": None if message.instead is None else message.instead.model_dump(exclude_none=True),
         "claimedBy": message.claimed_by,
         "leaseUntil": message.lease_until,
         "providerMessageId": message.provider_message_id,

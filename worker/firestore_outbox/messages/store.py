@@ -1,4 +1,4 @@
-"""Outbox documents and the messages people see: read, claimed, completed, settled by receipts.
+"""Outbox documents: read, claimed, completed. shown_store.py has what receipts do to the messages that people see.
 
 The reads and writes of a message's way are counted here: it is read once, by the query that finds it; written once when
 it is claimed; and its end is one commit of two writes with no read. Everything that costs more is a slow path.
@@ -10,32 +10,26 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Literal
 
 from firestore_outbox.errors import Unwritable
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.gateway import Committed, Conflict, Gateway
 from firestore_outbox.firestore.queries import Find
-from firestore_outbox.firestore.writes import WriteOp, update
-from firestore_outbox.messages import message_document as shown_message
+from firestore_outbox.firestore.writes import WriteOp
 from firestore_outbox.messages import outbox_document
 from firestore_outbox.messages.message_document import (
-    StoredMessage,
-    first_shown,
     followed,
-    is_ours,
-    receipt_changes,
     shown_again,
 )
-from firestore_outbox.messages.model import ENDED, MessageStatus, OutboxMessage, OutboxStatus
+from firestore_outbox.messages.model import OutboxMessage
 from firestore_outbox.messages.outbox_document import LARGEST_BYTES, PAGE_BYTES, Stored, rewritten, without_ballast
-from firestore_outbox.receipts.rules import ShownMessage
+from firestore_outbox.messages.states import ENDED, MessageStatus, OutboxStatus
 from firestore_outbox.sending.page_cursor import Cursor
-
-ReceiptKey = Literal["requestId", "providerMessageId"]
 
 IN_WAITING = (OutboxStatus.QUEUED.value, OutboxStatus.UNCERTAIN.value)
 """What a lane looks for: to be sent, or to be settled when its wait for a receipt ends."""
+WAITING_OR_CLAIMED = (*IN_WAITING, OutboxStatus.SENDING.value)
+"""The same with what is in flight. A claimed document keeps its `nextAttemptAt`, so it comes at its place."""
 _EVER = datetime(1970, 1, 1, tzinfo=UTC)
 """Before any time that a document may have."""
 
@@ -44,7 +38,7 @@ _EVER = datetime(1970, 1, 1, tzinfo=UTC)
 class Page:
     documents: list[Stored]
     moment: datetime
-    """Of which it is true, by the database."""
+    """When this was true, by the database."""
     is_cut: bool = False
     """It reached PAGE_BYTES before its limit: more documents may follow."""
 
@@ -55,6 +49,16 @@ class NextDue:
     run_id: str | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InFlight:
+    """A document that is `sending`, as far as the sweep needs it."""
+
+    path: str
+    account_id: str
+    due_at: datetime
+    lease_until: datetime | None
+
+
 class MessageStore:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -63,14 +67,30 @@ class MessageStore:
     # --- what a lane reads
 
     async def due(self, account_id: str, now: datetime, limit: int, after: Cursor | None = None) -> Page:
-        """Queued or uncertain, due by now, in order; behind `after`, if given."""
-        where = (("accountId", "==", account_id), ("status", "in", IN_WAITING), ("nextAttemptAt", "<=", now))
+        """Queued or uncertain, due by now, in order. Without `after` the page is the first one, and has what is in
+        flight as well: what earlier holders of the lane left shows at the same moment. With it, the page is behind
+        that place."""
+        statuses = WAITING_OR_CLAIMED if after is None else IN_WAITING
+        where = (("accountId", "==", account_id), ("status", "in", statuses), ("nextAttemptAt", "<=", now))
         query = Find(
             collection=paths.OUTBOX,
             where=where,
             order_by=("nextAttemptAt", "createdAt", "__name__"),
             limit=limit,
             start_after=None if after is None else _start_after(after),
+            most_bytes=PAGE_BYTES,
+            hollow_above=LARGEST_BYTES,
+        )
+        page = await self._gateway.find_at(query, None)
+        return Page([outbox_document.read(snapshot) for snapshot in page.found], page.moment, page.is_cut)
+
+    async def waiting(self, account_id: str, limit: int) -> Page:
+        """The first documents that wait or are in flight, whenever they are due, in order."""
+        query = Find(
+            collection=paths.OUTBOX,
+            where=(("accountId", "==", account_id), ("status", "in", WAITING_OR_CLAIMED)),
+            order_by=("nextAttemptAt", "createdAt", "__name__"),
+            limit=limit,
             most_bytes=PAGE_BYTES,
             hollow_above=LARGEST_BYTES,
         )
@@ -103,12 +123,29 @@ class MessageStore:
         )  # read to the end: a claim that was missed here would be overtaken
         return [outbox_document.read(snapshot) for snapshot in (await self._gateway.find_at(query, moment)).found]
 
-    async def accounts_with_abandoned(self, by: datetime, limit: int = 100) -> set[str]:
-        """Accounts whose claims outlived their lease by then."""
-        where = (("status", "==", OutboxStatus.SENDING.value), ("leaseUntil", "<=", by))
-        query = Find(collection=paths.OUTBOX, where=where, order_by=("leaseUntil",), limit=limit, select=("accountId",))
-        found = [snapshot.data.get("accountId") for snapshot in await self._gateway.find(query)]
-        return {account_id for account_id in found if isinstance(account_id, str)}
+    async def in_flight(self, due_by: datetime, limit: int, after: InFlight | None = None) -> list[InFlight]:
+        """A page of the documents that are `sending` and came due by then, by account; behind `after`, if given."""
+        query = Find(
+            collection=paths.OUTBOX,
+            where=(
+                ("status", "==", OutboxStatus.SENDING.value),
+                ("accountId", ">", ""),
+                ("nextAttemptAt", "<=", due_by),
+            ),
+            order_by=("accountId", "nextAttemptAt", "__name__"),
+            limit=limit,
+            start_after=None if after is None else (after.account_id, after.due_at, after.path),
+            select=("accountId", "nextAttemptAt", "leaseUntil"),
+        )
+        return [
+            InFlight(
+                path=snapshot.path,
+                account_id=str(snapshot.data["accountId"]),
+                due_at=snapshot.data["nextAttemptAt"],
+                lease_until=snapshot.data.get("leaseUntil"),
+            )
+            for snapshot in await self._gateway.find(query)
+        ]
 
     async def cancel_requested(self, limit: int = 100) -> list[Stored]:
         """Queued, and its author wants it no more. A part of them, if they are many or large."""
@@ -121,18 +158,24 @@ class MessageStore:
         )
         return [outbox_document.read(snapshot) for snapshot in await self._gateway.find(query)]
 
-    async def next_account_due(self, by: datetime, after: str) -> str | None:
-        """The first account, in order behind `after`, that has something waiting that came due by then."""
-        where = (("status", "in", IN_WAITING), ("accountId", ">", after), ("nextAttemptAt", "<=", by))
+    async def due_by_account(
+        self, by: datetime, *, after: str, before: str | None = None, since: datetime | None = None, limit: int = 1
+    ) -> list[str]:
+        """The accounts of the first documents, in the order of their accounts, that wait and came due by then; only of
+        accounts behind `after`, not beyond `before`, and of documents that came due after `since`, if given."""
+        bounds = [("accountId", ">", after), ("nextAttemptAt", "<=", by)]
+        if before is not None:
+            bounds.append(("accountId", "<=", before))
+        if since is not None:
+            bounds.append(("nextAttemptAt", ">", since))
         query = Find(
             collection=paths.OUTBOX,
-            where=where,
+            where=(("status", "in", IN_WAITING), *bounds),
             order_by=("accountId", "nextAttemptAt"),
-            limit=1,
+            limit=limit,
             select=("accountId",),
         )
-        found = await self._gateway.find(query)
-        return str(found[0].data["accountId"]) if found else None
+        return [str(snapshot.data["accountId"]) for snapshot in await self._gateway.find(query)]
 
     async def in_status(
         self, status: OutboxStatus, *, account_id: str | None = None, limit: int, after: str | None = None
@@ -233,12 +276,11 @@ class MessageStore:
         where = (("runId", "==", run_id), ("status", "==", status.value))
         return await self._gateway.count(Find(collection=paths.MESSAGES, group=True, where=where))
 
-    async def count_waiting(self, account_id: str) -> int:
-        return await self.count_in_status(account_id, OutboxStatus.QUEUED)
-
-    async def count_in_status(self, account_id: str, status: OutboxStatus) -> int:
-        where = (("accountId", "==", account_id), ("status", "==", status.value))
-        return await self._gateway.count(Find(collection=paths.OUTBOX, where=where))
+    async def count_in_status(self, account_id: str | None, status: OutboxStatus) -> int:
+        """Of all accounts if `account_id` is None."""
+        of_account = () if account_id is None else (("accountId", "==", account_id),)
+        query = Find(collection=paths.OUTBOX, where=(*of_account, ("status", "==", status.value)))
+        return await self._gateway.count(query)
 
     async def move(
         self, changes: Sequence[tuple[Stored, OutboxMessage]], at_commit: Collection[str] = ()
@@ -258,45 +300,6 @@ class MessageStore:
             except Unwritable:
                 unwritable.append(old)
         return unwritable
-
-    # --- what receipts read and write
-
-    async def shown(self, account_id: str, field: ReceiptKey, value: str) -> StoredMessage | None:
-        """The message that a receipt tells of, by our id as it was echoed, or by the provider's own. One read."""
-        where = (("accountId", "==", account_id), (field, "==", value))
-        found = await self._gateway.find(Find(collection=paths.MESSAGES, group=True, where=where, limit=2))
-        return next((shown_message.read(snapshot) for snapshot in found if is_ours(snapshot)), None)
-
-    async def shown_all(self, account_id: str, field: ReceiptKey, values: Sequence[str]) -> dict[str, StoredMessage]:
-        """The same for several, at most `MOST_IN_A_QUERY`: those that are known, by value."""
-        where = (("accountId", "==", account_id), (field, "in", list(values)))
-        found = await self._gateway.find(Find(collection=paths.MESSAGES, group=True, where=where))
-        return {str(snapshot.data.get(field)): shown_message.read(snapshot) for snapshot in found if is_ours(snapshot)}
-
-    async def advance(self, changes: Sequence[tuple[StoredMessage, ShownMessage]]) -> Committed | Conflict:
-        """All of them or none: each as it was read becomes the one beside it."""
-        return await self._gateway.commit(
-            [
-                update(before.path, receipt_changes(before.shown, after), version=before.version)
-                for before, after in changes
-            ]
-        )
-
-    async def settle(
-        self, before: StoredMessage, after: ShownMessage, outbox: tuple[Stored, OutboxMessage] | None
-    ) -> Committed | Conflict:
-        changes = receipt_changes(before.shown, after)
-        writes: list[WriteOp] = []
-        if before.version is not None:
-            writes.append(update(before.path, changes, version=before.version))
-        else:
-            assert outbox is not None, "a message that is not shown yet is known from its outbox document"
-            if outbox[1].status is OutboxStatus.SENT:  # one that failed is not shown at all
-                shown, thread = first_shown(outbox[1])
-                writes = [replace(shown, fields={**shown.fields, **changes}, masked=False, exists=False), thread]
-        if outbox is not None:
-            writes.append(rewritten(*outbox))
-        return await self._gateway.commit(writes)
 
 
 def _start_after(cursor: Cursor) -> tuple[object, ...]:

@@ -28,7 +28,9 @@ from firestore_outbox.messages import faults
 from firestore_outbox.messages.checked_fields import AccountId, Address, RequestId, TimeZone, sentence_of, shown
 from firestore_outbox.messages.ids import thread_id_of
 from firestore_outbox.messages.limits import LONGEST_AHEAD
-from firestore_outbox.messages.model import OutboxMessage, OutboxStatus, Parts
+from firestore_outbox.messages.model import OutboxMessage, Parts, TemplatePart
+from firestore_outbox.messages.priority import priority_of
+from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
 
 CLOCK_SLACK = timedelta(days=1)
@@ -63,6 +65,25 @@ class _Window(BaseModel):
         return Window(start_hour=self.startHour, end_hour=self.endHour, zone=ZoneInfo(self.timezone))
 
 
+class _Hours(BaseModel):
+    """The recipient's hours, in each of its possible zones. The worker wrote it."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+    startHour: int
+    endHour: int
+    timezones: Annotated[list[TimeZone], Field(min_length=1, max_length=60)]
+
+    @model_validator(mode="after")
+    def _are_windows(self) -> _Hours:
+        self.read()
+        return self
+
+    def read(self) -> tuple[Window, ...]:
+        return tuple(
+            Window(start_hour=self.startHour, end_hour=self.endHour, zone=ZoneInfo(zone)) for zone in self.timezones
+        )
+
+
 class _Document(BaseModel):
     """The outbox document as Firestore has it. Unknown fields are left alone."""
 
@@ -78,8 +99,11 @@ class _Document(BaseModel):
     createdBy: _Opaque | None = None
     sendBy: AwareDatetime | None = None
     window: _Window | None = None
+    recipientHours: _Hours | None = None
+    sentInstead: TemplatePart | None = None
     runId: _Opaque | None = None
     targetId: _Opaque | None = None
+    priority: Any = None
     cancelRequested: bool = False
     attempts: _Count = 0
     failures: _Count = 0
@@ -152,8 +176,10 @@ def _message(document: _Document) -> OutboxMessage:
         created_by=document.createdBy,
         send_by=document.sendBy,
         window=None if document.window is None else document.window.read(),
+        hours=() if document.recipientHours is None else document.recipientHours.read(),
         run_id=document.runId,
         target_id=document.targetId,
+        priority=priority_of(document.priority, is_of_run=document.runId is not None),
         status=document.status,
         next_attempt_at=document.nextAttemptAt,
         cancel_requested=document.cancelRequested,
@@ -161,6 +187,7 @@ def _message(document: _Document) -> OutboxMessage:
         failures=document.failures,
         parts_sent=document.partsSent,
         series=document.series,
+        instead=document.sentInstead,
         doubted=document.doubted,
         claimed_by=document.claimedBy,
         lease_until=document.leaseUntil,

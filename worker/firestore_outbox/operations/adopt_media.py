@@ -14,7 +14,8 @@ from firestore_outbox.firestore.gateway import Gateway
 from firestore_outbox.media.owner import GiveTo, Named, Unclear, owners
 from firestore_outbox.media.storage import FileRef, Storage
 from firestore_outbox.media.store import UploadRef, UploadStore
-from firestore_outbox.messages.model import MediaPart, OutboxMessage, OutboxStatus, Part
+from firestore_outbox.messages.model import MediaPart, OutboxMessage, Part, StoredPart
+from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.messages.store import MessageStore
 from firestore_outbox.operations.audit.pages import pages
 from firestore_outbox.reminders.reminder import Reminder, parse_reminder
@@ -65,7 +66,7 @@ async def _parts(gateway: Gateway) -> AsyncIterator[tuple[str, MediaPart]]:
                 yield account_id, part
 
 
-async def _named_in_messages(gateway: Gateway) -> AsyncIterator[tuple[str, tuple[Part, ...]]]:
+async def _named_in_messages(gateway: Gateway) -> AsyncIterator[tuple[str, tuple[StoredPart, ...]]]:
     messages = MessageStore(gateway)
     for status in OPEN:
         after: str | None = None

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 
-from firestore_outbox.operations.doctor import (
-    SECRET_PREFIX,
-    SERVICE_ACCOUNTS,
-    Absent,
-    Answer,
-    Fact,
-    Facts,
-    Refused,
-)
+from firestore_outbox.operations.doctor import SECRET_PREFIX, SERVICE_ACCOUNTS
+from firestore_outbox.operations.doctor_facts import Absent, Answer, Fact, Facts, Refused, settings_of
 
 CALL_SECONDS = 30.0
 """The longest that one call may take."""
+DEFAULT_DATABASE = "(default)"
 MOST_PAGES = 50
 LONGEST_REASON = 300
+QueuesOf = Callable[[Mapping[str, str]], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,41 +29,46 @@ class AskGoogle:
     emulator: str = ""
     """HOST:PORT of a server that answers for all APIs, each below its name; empty means Google's."""
 
-    async def facts(self, *, project: str, location: str, queue: str, worker_url: str) -> Facts:
-        database = f"v1/projects/{project}/databases/(default)"
+    async def facts(self, *, project: str, location: str, queues: QueuesOf, worker_url: str, database_id: str) -> Facts:
+        """`queues` names the queues, given the deployed worker's variables."""
+        database = f"v1/projects/{project}/databases/{database_id}"
         here = f"projects/{project}/locations/{location}"
         emails = {name: f"{name}@{project}.iam.gserviceaccount.com" for name in SERVICE_ACCOUNTS}
+        worker = await self._get("run", f"v2/{here}/services/outbox-worker")
+        queue_ids = queues(settings_of(worker))
         answers = await asyncio.gather(
             self._get("firestore", database),
             self._all("firestore", f"{database}/collectionGroups/-/indexes", "indexes"),
             self._all("firestore", f"{database}/collectionGroups/-/fields", "fields", filter="ttlConfig:*"),
-            self._ruleset(project),
-            self._get("cloudtasks", f"v2/{here}/queues/{queue}"),
+            self._ruleset(project, database_id),
+            self._all("cloudfunctions", f"v2/{here}/functions", "functions"),
             self._get("cloudscheduler", f"v1/{here}/jobs/outbox-sweep"),
-            self._get("run", f"v2/{here}/services/outbox-worker"),
             self._all("secretmanager", f"v1/projects/{project}/secrets", "secrets", filter=f"name:{SECRET_PREFIX}"),
             self._all("firestore", f"{database}/documents/accounts", "documents", **{"mask.fieldPaths": "provider"}),
+            *(self._get("cloudtasks", f"v2/{here}/queues/{queue}") for queue in queue_ids),
             *(self._get("iam", f"v1/projects/{project}/serviceAccounts/{email}") for email in emails.values()),
         )
         return Facts(
             project=project,
             location=location,
-            queue=queue,
             worker_url=worker_url,
+            database_id=database_id,
             database=answers[0],
             indexes=answers[1],
             ttl=answers[2],
             rules=answers[3],
-            task_queue=answers[4],
+            functions=answers[4],
             job=answers[5],
-            worker=answers[6],
-            secrets=answers[7],
-            accounts=answers[8],
-            service_accounts=dict(zip(emails, answers[9:], strict=True)),
+            worker=worker,
+            secrets=answers[6],
+            accounts=answers[7],
+            queues=dict(zip(queue_ids, answers[8:], strict=False)),
+            service_accounts=dict(zip(emails, answers[8 + len(queue_ids) :], strict=True)),
         )
 
-    async def _ruleset(self, project: str) -> Fact:
-        release = await self._get("firebaserules", f"v1/projects/{project}/releases/cloud.firestore")
+    async def _ruleset(self, project: str, database_id: str) -> Fact:
+        name = "cloud.firestore" if database_id == DEFAULT_DATABASE else f"cloud.firestore/{database_id}"
+        release = await self._get("firebaserules", f"v1/projects/{project}/releases/{name}")
         if not isinstance(release, Answer):
             return release
         return await self._get("firebaserules", f"v1/{release.content.get('rulesetName')}")

@@ -10,7 +10,8 @@ from firestore_outbox.accounts.store import AccountStore
 from firestore_outbox.clock import Clock
 from firestore_outbox.lane.ref import outbox_lane
 from firestore_outbox.lane.store import LaneStore
-from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
+from firestore_outbox.messages.model import OutboxMessage
+from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.messages.store import MessageStore
 from firestore_outbox.operations.run_why import RunWhy, run_why
 from firestore_outbox.operations.why import Why, why
@@ -86,7 +87,7 @@ class ExplainRun:
             await self.summary.counts(run),
             account,
             (await self.lanes.read(outbox_lane(run.account_id))).lane,
-            await self.summary.forecast(run),
+            await self.summary.forecast(stored),
             summary if isinstance(summary, str) else None,
             self.clock(),
         )

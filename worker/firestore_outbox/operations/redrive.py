@@ -1,4 +1,4 @@
-"""Back into the queue because a person says so: what failed, and what nobody knows the outcome of.
+"""Back into the queue because a person says so: what failed, and what has an unknown outcome.
 
 A run's messages are not put back one by one: its counts were taken when it ended. `outbox runs retry-failed` makes a
 new run of its failed targets instead.
@@ -15,8 +15,9 @@ from firestore_outbox.clock import Clock
 from firestore_outbox.errors import Unwritable
 from firestore_outbox.lane.ref import outbox_lane
 from firestore_outbox.lane.wake import Waker
-from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
+from firestore_outbox.messages.model import OutboxMessage
 from firestore_outbox.messages.outbox_document import Stored
+from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.messages.store import MessageStore
 
 PAGE = 100

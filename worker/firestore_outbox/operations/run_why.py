@@ -8,9 +8,10 @@ from datetime import datetime
 from firestore_outbox.accounts.account import Account
 from firestore_outbox.accounts.window import is_open, next_open
 from firestore_outbox.lane.state import Lane
-from firestore_outbox.operations.why import account_reasons, lane_reasons
+from firestore_outbox.operations.why import Reason, account_reasons, lane_reasons
+from firestore_outbox.reminders.choices import OnWindowEnd
 from firestore_outbox.reminders.forecast import Forecast
-from firestore_outbox.reminders.run import ENDED, Command, Counts, OnWindowEnd, Run, RunStatus
+from firestore_outbox.reminders.run import ENDED, Command, Counts, Run, RunStatus
 from firestore_outbox.shown_time import shown_time
 
 
@@ -33,8 +34,16 @@ def run_why(
     if run.status is RunStatus.PAUSED or run.requested is Command.PAUSE:
         sentence = f"The run is paused until an operator resumes it: outbox runs resume {run.run_id}"
         return RunWhy(sentences=(sentence,), ends_at=None)
-    reasons = [*account_reasons(account, now)[0], *lane_reasons(lane, now)]
-    sentences = [reason.sentence for reason in reasons]
+    sentences = list(waits_for(run, counts, account, lane, now))
+    ends_at = forecast.ends_at
+    if ends_at is not None and not any(reason.until is None for reason in _reasons(account, lane, now)):
+        sentences.append(f"As things are now it ends at {shown_time(ends_at)}.")
+    return RunWhy(sentences=tuple(sentences), ends_at=ends_at)
+
+
+def waits_for(run: Run, counts: Counts, account: Account, lane: Lane, now: datetime) -> tuple[str, ...]:
+    """What a run waits for that is neither paused nor cancelled, the most important first; never empty."""
+    sentences = [reason.sentence for reason in _reasons(account, lane, now)]
     if not is_open(run.window, now):
         sentences.append(f"Its window is closed until {shown_time(next_open(run.window, now))}.")
     if now >= run.window_end_at and run.on_window_end is OnWindowEnd.STOP:
@@ -47,7 +56,8 @@ def run_why(
         )
     if not sentences:
         sentences.append(f"{counts.pending:,} of {counts.total:,} messages wait for their turn at the account's pace.")
-    ends_at = forecast.ends_at
-    if ends_at is not None and not any(reason.until is None for reason in reasons):
-        sentences.append(f"As things are now it ends at {shown_time(ends_at)}.")
-    return RunWhy(sentences=tuple(sentences), ends_at=ends_at)
+    return tuple(sentences)
+
+
+def _reasons(account: Account, lane: Lane, now: datetime) -> list[Reason]:
+    return [*account_reasons(account, now)[0], *lane_reasons(lane, now)]

@@ -14,7 +14,9 @@ from firestore_outbox.clock import Clock
 from firestore_outbox.firestore.compare_and_set import AGAIN, Again, Contended
 from firestore_outbox.firestore.gateway import Conflict
 from firestore_outbox.messages.message_document import StoredMessage
-from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
+from firestore_outbox.messages.model import OutboxMessage
+from firestore_outbox.messages.shown_store import ShownStore
+from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.messages.store import MessageStore
 from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
 from firestore_outbox.receipts.release_thread import ReleaseThread
@@ -25,7 +27,7 @@ class SettledAs(StrEnum):
     SENT = "sent"
     """It arrived."""
     FAILED = "failed"
-    """It did not, or nobody cares any more. It can be redriven."""
+    """It did not, or it does not matter any more. It can be redriven."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,9 @@ class NotSettled:
 
 
 class Settle:
-    def __init__(self, messages: MessageStore, release_thread: ReleaseThread, clock: Clock) -> None:
+    def __init__(self, messages: MessageStore, shown: ShownStore, release_thread: ReleaseThread, clock: Clock) -> None:
         self._messages = messages
+        self._shown = shown
         self._release_thread = release_thread
         self._clock = clock
 
@@ -53,14 +56,14 @@ class Settle:
             stored, message = found[0], found[0].message
             if not isinstance(message, OutboxMessage) or message.status is not OutboxStatus.UNCERTAIN:
                 return NotSettled(f"{request_id} is not uncertain: it is {stored.status}")
-            shown = await self._messages.shown(message.account_id, "requestId", request_id)
+            shown = await self._shown.get(message.account_id, "requestId", request_id)
             if shown is None and message.run_id is None:
                 return NotSettled(f"{request_id} has no message document in its thread")
             before = shown or StoredMessage.unshown(message)
             decision = apply(before.shown, self._word(settled_as), message)
             if not isinstance(decision, Advance) or decision.outbox is None:
                 return NotSettled(f"{request_id} is shown as {before.shown.status.value} already")
-            written = await self._messages.settle(before, decision.shown, (stored, decision.outbox))
+            written = await self._shown.settle(before, decision.shown, (stored, decision.outbox))
             return AGAIN if isinstance(written, Conflict) else message
 
         try:
@@ -78,7 +81,7 @@ class Settle:
             case SettledAs.SENT:
                 return Arrived(progress=Progress.SENT, at=now)
             case SettledAs.FAILED:
-                sentence = "Nobody knows whether it was sent, and a person gave it up."
+                sentence = "It is unknown whether it was sent, and a person gave it up."
                 return Bounced(
                     error=DeliveryError(code=ErrorCode.OUTCOME_UNKNOWN, message=sentence, retryable=False, at=now)
                 )

@@ -1,48 +1,46 @@
 """The sweep, once a minute for the whole system: what was dropped is picked up.
 
-It finds lanes whose time has passed (an expired lease, a lost task), accounts with due messages that no lane is going
-to look at (a lost event), and claims that outlived their lease; it wakes their lanes. The lane's holder then does the
+It finds lanes whose time has passed (an expired lease, a lost task), claims that outlived their lease, and accounts
+with due messages that no lane is going to look at (a lost event); it wakes their lanes. The lane's holder then does the
 work, under its lease.
 
 The sweep itself ends messages whose author cancelled them, also if the lane would reach them in a hundred days only.
-That needs no lease, since nothing is sent.
+That needs no lease, since nothing is sent. Nor does the deletion of what an account keeps no longer (retain.py).
 
 Each step stands alone, and so does each document in it: an error is logged and counted, and the sweep goes on with the
 next. Only if Firestore or Cloud Tasks cannot be used does a step end early, since the rest of it would fail as well.
+A step reads in pages and stops after `LONGEST`; the next sweep then goes on where it stopped (operations/rounds.py).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeVar, assert_never
+from typing import assert_never
 
 from firestore_outbox import log, metrics
-from firestore_outbox.accounts.account import Account, Closed, sending
-from firestore_outbox.accounts.store import AccountStore
 from firestore_outbox.clock import Clock
-from firestore_outbox.errors import Unavailable
 from firestore_outbox.lane.ref import LaneRef, outbox_lane
-from firestore_outbox.lane.state import due_time, overdue
-from firestore_outbox.lane.store import LaneStore
-from firestore_outbox.lane.transitions import LaneState
+from firestore_outbox.lane.state import overdue
+from firestore_outbox.lane.store import Acquirable, Behind, LaneStore
 from firestore_outbox.lane.wake import Waker
 from firestore_outbox.messages.outbox_document import Stored
-from firestore_outbox.messages.store import MessageStore
+from firestore_outbox.messages.store import InFlight, MessageStore
+from firestore_outbox.operations.due_accounts import DueAccounts
+from firestore_outbox.operations.retain import Retain
+from firestore_outbox.operations.rounds import Page, rounds
+from firestore_outbox.operations.sweep_cursors import SweepCursors
+from firestore_outbox.operations.sweep_step import step
 from firestore_outbox.sending.plan import Cancel, Defer, Refuse, Skip, ending_of
 from firestore_outbox.sending.refuse import refuse
 
-T = TypeVar("T")
-
 GRACE = timedelta(seconds=10)
 """How late something must be before the sweep takes it for dropped."""
-PATIENCE = timedelta(minutes=3)
-"""A lane that is due within this is left to its own task: it waits for a retry, a receipt or its pace."""
-MOST_LANES = 300
-AT_ONCE = 16
-"""Documents worked on at the same time: a sweep of many accounts ends within its minute, and loads no one else."""
+LONGEST = timedelta(seconds=40)
+"""A step reads no further page after this time: the next sweep begins after a minute."""
+PAGE = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,30 +55,51 @@ class Swept:
 
 class Sweep:
     def __init__(
-        self, messages: MessageStore, lanes: LaneStore, accounts: AccountStore, waker: Waker, clock: Clock
+        self,
+        messages: MessageStore,
+        lanes: LaneStore,
+        waker: Waker,
+        cursors: SweepCursors,
+        due_accounts: DueAccounts,
+        retain: Retain,
+        clock: Clock,
     ) -> None:
         self._messages = messages
         self._lanes = lanes
-        self._accounts = accounts
         self._waker = waker
+        self._cursors = cursors
         self._clock = clock
+        self._due_accounts = due_accounts
+        self._retain = retain
 
     async def run(self) -> Swept:
         """Never raises, except when cancelled."""
         now = self._clock()
-        cancels = await _step("cancels", self._messages.cancel_requested, lambda found: self._cancel(found, now))
-        lanes = await _step("lanes", lambda: self._dropped_lanes(now), lambda ref: self._enqueue(ref, now))
-        claims = await _step("claims", lambda: self._abandoned(now), lambda name: self._settle_abandoned(name, now))
-        accounts = await _step("accounts", lambda: self._due_accounts(now), lambda name: self._remember(name, now))
+        known: set[LaneRef] = set()
+        """Lanes that this sweep made a task for: the other steps leave them alone."""
+        cancels, lanes, claims = await asyncio.gather(
+            step("cancels", self._cancelled(), lambda found: self._cancel(found, now)),
+            step("lanes", self._acquirable(now), lambda found: self._enqueue(found, now, known)),
+            step("claims", self._abandoned(now), lambda account_id: self._settle_abandoned(account_id, now, known)),
+        )
+        accounts, retention = await asyncio.gather(
+            self._due_accounts.step(now, until=now + LONGEST, grace=GRACE, known=known),
+            self._retain.step(now, until=now + LONGEST),
+        )
         swept = Swept(
             lanes.done + claims.done,
             accounts.done,
-            tuple(step.name for step in (cancels, lanes, claims, accounts) if step.has_failed),
+            tuple(one.name for one in (cancels, lanes, claims, accounts, retention) if one.has_failed),
         )
         log.sweep_found(swept.lanes, swept.accounts)
         metrics.sweep_find("lane", swept.lanes)
         metrics.sweep_find("account", swept.accounts)
         return swept
+
+    # --- cancelled messages
+
+    async def _cancelled(self) -> AsyncIterator[list[Stored]]:
+        yield await self._messages.cancel_requested()
 
     async def _cancel(self, stored: Stored, now: datetime) -> bool:
         ending = ending_of(stored.message, now)
@@ -95,76 +114,51 @@ class Sweep:
                 assert_never(ending)
         return True
 
-    async def _dropped_lanes(self, now: datetime) -> list[LaneRef]:
-        return [ref for ref, lane in await self._lanes.overdue(now - GRACE, MOST_LANES) if overdue(lane, now, GRACE)]
+    # --- lanes
 
-    async def _enqueue(self, ref: LaneRef, now: datetime) -> bool:
-        await self._waker.enqueue(ref, now)
-        return True
+    def _acquirable(self, now: datetime) -> AsyncIterator[list[Acquirable]]:
+        async def read(after: Behind | None) -> Page[Acquirable, Behind]:
+            found = await self._lanes.acquirable(now - GRACE, PAGE, after)
+            return Page(found, found[-1].place if len(found) == PAGE else None)
 
-    async def _abandoned(self, now: datetime) -> list[str]:
-        """Accounts with claims that arrived late, after their lane had changed hands: no lane's lease shows them."""
-        return sorted(await self._messages.accounts_with_abandoned(now - GRACE))
+        return rounds(read, self._cursors.lanes, place=lambda found: found.place, is_late=lambda: self._is_late(now))
 
-    async def _settle_abandoned(self, account_id: str, now: datetime) -> bool:
-        lease = (await self._lanes.read(outbox_lane(account_id))).lane.lease
-        if lease is not None and not lease.alive(now):
-            return False  # a takeover is due, and the step before enqueued it
-        await self._waker.wake(outbox_lane(account_id))
-        return True
-
-    async def _due_accounts(self, now: datetime) -> list[str]:
-        found: list[str] = []
-        account_id: str | None = ""
-        while (account_id := await self._messages.next_account_due(now - GRACE, after=account_id or "")) is not None:
-            found.append(account_id)
-        return found
-
-    async def _remember(self, account_id: str, now: datetime) -> bool:
-        if not await self._is_forgotten(account_id, now):
+    async def _enqueue(self, found: Acquirable, now: datetime, known: set[LaneRef]) -> bool:
+        if not overdue(found.lane, now, GRACE):
             return False
-        await self._waker.wake(outbox_lane(account_id))
+        known.add(found.ref)
+        await self._waker.enqueue(found.ref, now)
         return True
 
-    async def _is_forgotten(self, account_id: str, now: datetime) -> bool:
-        lane = (await self._lanes.read(outbox_lane(account_id))).lane
-        if lane.state is not LaneState.IDLE:
-            return False  # a worker has it, or will
-        due = due_time(lane, now)
-        if (due is not None and due <= now + PATIENCE) or (lane.paused_until is not None and lane.paused_until > now):
-            return False  # it waits, and knows for what
-        account = await self._accounts.read(account_id)
-        return isinstance(account, Account) and not isinstance(sending(account, now), Closed)
+    # --- claims that arrived late, after their lane had changed hands: no lane's lease shows them
 
+    async def _abandoned(self, now: datetime) -> AsyncIterator[list[str]]:
+        after: InFlight | None = None
+        seen: set[str] = set()
+        while not self._is_late(now):
+            page = await self._messages.in_flight(now - GRACE, PAGE, after)
+            found = {
+                one.account_id for one in page if one.lease_until is not None and one.lease_until <= now - GRACE
+            } - seen
+            seen |= found
+            yield sorted(found)
+            if len(page) < PAGE:
+                return
+            after = page[-1]
 
-# --- steps
+    async def _settle_abandoned(self, account_id: str, now: datetime, known: set[LaneRef]) -> bool:
+        ref = outbox_lane(account_id)
+        if ref in known:
+            return False
+        lease = (await self._lanes.read(ref)).lane.lease
+        if ref in known:
+            return False
+        known.add(ref)
+        if lease is not None and not lease.alive(now):
+            await self._waker.enqueue(ref, now)  # a takeover is due
+        else:
+            await self._waker.wake(ref)
+        return True
 
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    name: str
-    done: int = 0
-    has_failed: bool = False
-
-
-async def _step(name: str, find: Callable[[], Awaitable[Iterable[T]]], work: Callable[[T], Awaitable[bool]]) -> _Step:
-    """Finds, and works on each that was found. Every error ends here, in the log and the metrics."""
-    done, failed = 0, False
-    try:
-        found = list(await find())
-        for first in range(0, len(found), AT_ONCE):
-            some = found[first : first + AT_ONCE]
-            for result in await asyncio.gather(*(work(one) for one in some), return_exceptions=True):
-                if isinstance(result, bool):
-                    done += result
-                elif isinstance(result, Unavailable) or not isinstance(result, Exception):
-                    raise result
-                else:
-                    failed = True
-                    log.sweep_failed(name, result)
-                    metrics.sweep_failure(name)
-    except Exception as error:  # noqa: BLE001 - whatever failed, the other steps are worth trying
-        failed = True
-        log.sweep_failed(name, error)
-        metrics.sweep_failure(name)
-    return _Step(name, done, failed)
+    def _is_late(self, began: datetime) -> bool:
+        return self._clock() - began >= LONGEST

@@ -15,7 +15,9 @@ from firestore_outbox.accounts.account import Account, Closed, Hindrance, sendin
 from firestore_outbox.lane.hold_room import HoldRoom
 from firestore_outbox.lane.state import Lane
 from firestore_outbox.lane.transitions import LaneState
-from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
+from firestore_outbox.messages.model import OutboxMessage
+from firestore_outbox.messages.priority import Priority
+from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.sessions.why import SessionWait
 from firestore_outbox.shown_time import shown_time
 
@@ -90,7 +92,7 @@ def why(
             _reason(Cause.TOO_LATE, None, f"It was to be sent by {shown_time(message.send_by)}; it will be skipped.")
         )
     if not reasons:
-        reasons = [_queue(lane, now)]
+        reasons = [_queue(message, lane, now)]
     reasons.sort(key=lambda reason: (reason.until is not None, _descending(reason.until or now)))
     when = "" if earliest is None or earliest <= now else f" The earliest it can go is {shown_time(earliest)}."
     return Why(reasons=tuple(reasons), earliest=earliest, sentence=reasons[0].sentence + when)
@@ -191,10 +193,17 @@ def closed_reason(closed: Closed) -> Reason:
             return _reason(Cause.WINDOW, closed.until, sentence)
 
 
-def _queue(lane: Lane, now: datetime) -> Reason:
+_ORDER = {
+    Priority.URGENT: "before the account's other messages and at its pace: it is urgent",
+    Priority.NORMAL: "in order and at the account's pace",
+    Priority.BULK: "after people's messages and at the account's pace: it is bulk",
+}
+
+
+def _queue(message: OutboxMessage, lane: Lane, now: datetime) -> Reason:
     match lane.state:
         case LaneState.RUNNING:
-            sentence = f"{lane.owner} is working on the account; its turn comes in order and at the account's pace."
+            sentence = f"{lane.owner} is working on the account; its turn comes {_ORDER[message.priority]}."
         case LaneState.READY:
             sentence = "It is due; the account's lane waits for a worker."
         case LaneState.IDLE if lane.next_due_at is not None and lane.next_due_at > now:

@@ -1,4 +1,4 @@
-"""The secrets of an account: where they come from, and that nobody ever sees them.
+"""The secrets of an account: where they come from, and how they stay secret.
 
 They live in Secret Manager (secret_manager.py), in a file or in the environment; never in Firestore, logs or errors. An
 account without an entry has empty credentials, which its adapter answers with `AuthFailed`: no caller needs a branch
@@ -8,7 +8,7 @@ for it.
     OUTBOX_CREDENTIALS           the same as text
     OUTBOX_CREDENTIALS_SECRETS   projects/PROJECT: a secret for each account in Secret Manager
 
-The first that is set counts: whoever has secrets on a laptop means those, whatever else the shell knows.
+The first that is set counts: secrets on a laptop win over everything else that the shell knows.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ SECRETS_HOST_VARIABLE = "OUTBOX_SECRETS_EMULATOR_HOST"
 EVERYBODY = "*"
 """The entry for accounts that have none of their own."""
 WEBHOOK_SECRET = "webhookSecret"
+NOTIFY_SECRET = "notifySecret"
+"""Signs the notifications that the account's own webhook gets."""
+WEBHOOK_SECRET_BEFORE = "webhookSecretBefore"
+"""The secret that signed webhooks before a rotation. It is good beside the new one until the rotation is finished."""
 
 
 class Credentials:
@@ -138,7 +142,7 @@ def entries_in(text: str, where: str) -> dict[str, Any]:
 
 
 def is_usable(secret: object) -> bool:
-    """Secrets go into headers: a stray line break would make a request that nobody can send."""
+    """Secrets go into headers: a stray line break would make a request that cannot be sent."""
     return isinstance(secret, str) and secret.isascii() and secret.isprintable()
 
 

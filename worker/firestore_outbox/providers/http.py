@@ -18,7 +18,7 @@ from typing import Any
 
 import httpx
 
-from firestore_outbox.providers.outcome import ErrorCode, Retryable, Unknown
+from firestore_outbox.providers.outcome import ErrorCode, Rejected, Retryable, Unknown
 from firestore_outbox.providers.pool import ConnectionPool
 
 # Waiting for a connection and opening it end well before any call's limit, so that a limit that is reached means a
@@ -103,10 +103,42 @@ class Http:
         typed = {**headers, "Content-Type": form.headers["Content-Type"]}
         return await self.post(url, headers=typed, content=content.between(head, tail), limit=limit)
 
+    async def put(
+        self, url: str, *, headers: Mapping[str, str], content: bytes, limit: timedelta
+    ) -> httpx.Response | Retryable | Unknown:
+        return await self._answer("PUT", url, limit, headers=dict(headers), content=content)
+
     async def get(
         self, url: str, *, headers: Mapping[str, str], limit: timedelta
     ) -> httpx.Response | Retryable | Unknown:
         return await self._answer("GET", url, limit, headers=dict(headers))
+
+    async def download(
+        self, url: str, *, headers: Mapping[str, str], most_bytes: int, limit: timedelta
+    ) -> httpx.Response | Rejected | Retryable | Unknown:
+        """A GET whose body is read up to `most_bytes`; a larger one is Rejected, without the rest of it."""
+        try:
+            async with asyncio.timeout(limit.total_seconds()):
+                return await self._downloaded(url, headers, most_bytes)
+        except _NOT_PROCESSED as error:
+            return Retryable(
+                code=ErrorCode.PROVIDER_UNAVAILABLE, detail=f"no connection to the provider ({type(error).__name__})"
+            )
+        except (httpx.HTTPError, TimeoutError) as error:
+            return Unknown(detail=f"the file did not come ({type(error).__name__})")
+
+    async def _downloaded(self, url: str, headers: Mapping[str, str], most_bytes: int) -> httpx.Response | Rejected:
+        too_large = Rejected(code=ErrorCode.INVALID_MESSAGE, detail=f"the file has more than {most_bytes} bytes")
+        async with self._pool().stream("GET", url, headers=dict(headers)) as answer:
+            declared = answer.headers.get("content-length", "")
+            if declared.isdigit() and int(declared) > most_bytes:
+                return too_large
+            content = bytearray()
+            async for piece in answer.aiter_bytes():
+                content += piece
+                if len(content) > most_bytes:
+                    return too_large
+            return httpx.Response(answer.status_code, content=bytes(content))
 
     async def _answer(
         self, method: str, url: str, limit: timedelta, **request: Any

@@ -11,7 +11,7 @@ ELLIPSIS = "…"
 
 
 def text_parts(text: str, most: int = MAX_PARTS) -> tuple[TextPart, ...]:
-    """At most so many; none for an empty text."""
+    """At most `most`; none for an empty text."""
     text = shortened(text, most * MAX_TEXT)
     pieces = [text[start : start + MAX_TEXT] for start in range(0, len(text), MAX_TEXT)]
     return tuple(TextPart(type="text", text=piece) for piece in pieces)

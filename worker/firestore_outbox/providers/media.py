@@ -65,6 +65,10 @@ class MediaLink:
     """An address from which the provider can fetch the file, for as long as it needs to."""
 
     url: str
+    mime_type: str | None = None
+    """As storage has it. None: the message's."""
+    filename: str | None = None
+    """As storage has it. None: the message's."""
 
 
 ReadyMedia = MediaContent | MediaHandle | MediaLink
@@ -106,7 +110,8 @@ class MediaDelivery(Protocol):
         ...
 
     async def forget(self, account_id: str, provider: str, part: MediaPart, handle: MediaHandle) -> None:
-        """The provider refused this handle: the next `ready` uploads again, unless somebody has done so already."""
+        """The provider refused this handle: the next `ready` uploads again, unless another worker has done so
+        already."""
         ...
 
 

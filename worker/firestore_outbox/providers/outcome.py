@@ -37,6 +37,11 @@ class ErrorCode(StrEnum):
     INVALID_MESSAGE = "invalid_message"
     MEDIA_MISSING = "media_missing"
     OUTCOME_UNKNOWN = "outcome_unknown"
+    OPTED_OUT = "opted_out"
+    FREQUENCY_CAPPED = "frequency_capped"
+    OUTSIDE_HOURS = "outside_hours"
+    CANNOT_OPEN = "cannot_open"
+    QUOTA_EXCEEDED = "quota_exceeded"
 
 
 class Scope(StrEnum):

@@ -20,7 +20,7 @@ from typing import assert_never
 from firestore_outbox import log
 from firestore_outbox.messages.address import name_of_recipient
 from firestore_outbox.messages.correlation import Correlation
-from firestore_outbox.messages.model import MediaPart, OutboxMessage, Part
+from firestore_outbox.messages.model import MediaPart, OutboxMessage, Part, SealedPart
 from firestore_outbox.providers.media import (
     MediaContent,
     MediaDelivery,
@@ -121,7 +121,10 @@ class PartSender:
                 await self._sleep(pause)
                 if ends - clock() < limit.total_seconds() / 2:  # the machine stood still meanwhile
                     return _out_of_time(index, len(message.parts), accepted)
-            one = _one_part(message, index, timedelta(seconds=ends - clock()))
+            part = message.parts[index]
+            if isinstance(part, SealedPart):
+                return _STILL_SEALED
+            one = _one_part(message, index, part, timedelta(seconds=ends - clock()))
             outcome = await self._send_one(one, _Asked(provider, profile, send_part, upload), ends)
             match outcome:
                 case Sent():
@@ -188,15 +191,18 @@ async def _outcome_of(send_part: SendPart, one: OnePart) -> Outcome | MediaRefus
         return Unknown(detail=f"the adapter failed ({type(error).__name__})")
 
 
-def _one_part(message: OutboxMessage, index: int, limit: timedelta) -> OnePart:
+def _one_part(message: OutboxMessage, index: int, part: Part, limit: timedelta) -> OnePart:
     return OnePart(
         account_id=message.account_id,
         to=name_of_recipient(message.to),
-        part=message.parts[index],
+        part=part,
         correlation=Correlation.of(message, index),
         media=None,
         limit=limit,
     )
+
+
+_STILL_SEALED = Rejected(code=ErrorCode.CANNOT_OPEN, detail="the message reached its adapter sealed")
 
 
 def _refusal(message: OutboxMessage, profile: Profile) -> Rejected | None:

@@ -4,7 +4,7 @@ The form is E.164: a plus sign, the country code, the number within the country,
 are assigned by the ITU so that none begins another, so a number has one country code or none that we know, and no list
 of number plans is needed.
 
-The plus sign is required. Without it nobody can tell a number with its country code from one without: 98 is Iran, and a
+The plus sign is required. Without it one cannot tell a number with its country code from one without: 98 is Iran, and a
 great many Indian numbers begin with 98.
 """
 
@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 
 # The geographic codes, and the networks that have telephones. Not the codes of services (freephone, shared cost,
-# premium rate): nobody reads messages there.
+# premium rate): no person reads messages there.
 _ASSIGNED = """
     1
     20 211 212 213 216 218 220 221 222 223 224 225 226 227 228 229 230 231 232 233 234 235 236 237 238 239
@@ -55,7 +55,7 @@ class PhoneNumber:
 
     @classmethod
     def parse(cls, text: str) -> PhoneNumber | None:
-        """None for what is no international number, or has a country code that nobody has."""
+        """None for what is no international number, or has a country code that does not exist."""
         digits = (international(text) or "").removeprefix("+")
         for length in range(LONGEST_CODE, 0, -1):
             if digits[:length] in COUNTRY_CODES:

@@ -53,7 +53,7 @@ class ConnectionPool(httpx.AsyncBaseTransport):
             await it.connection.aclose()
 
     async def finished(self, origin: Origin, connection: httpx.AsyncHTTPTransport) -> None:
-        """An answer was read, or nobody wants the rest of it."""
+        """An answer was read, or the rest of it is not needed."""
         self._give_back(origin, connection)
         idle = self._idle[origin]
         while idle and idle[0].since < _now() - self._keepalive_seconds:

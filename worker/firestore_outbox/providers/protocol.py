@@ -21,7 +21,7 @@ Events may come late, twice and in any order; so does everything that follows fr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Literal, Protocol, runtime_checkable
@@ -55,6 +55,8 @@ class MediaMode(StrEnum):
     """The message has a URL, which the provider fetches."""
     INLINE = "inline"
     """The bytes travel in the message."""
+    LINK_OR_INLINE = "link_or_inline"
+    """A URL that the provider fetches at once; the bytes if storage has no URLs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +173,84 @@ class Sessions(Protocol):
     async def stop(self, account_id: str, credentials: Credentials, *, limit: timedelta) -> SessionState | Outcome: ...
 
 
+@dataclass(frozen=True, slots=True)
+class PairingCode:
+    """What a person scans with the phone to link it."""
+
+    code: str
+    """The text of the QR code."""
+
+
+class Pairing(Protocol):
+    """Linking an account to its phone. Each call may be repeated, and does no harm the second time."""
+
+    async def create(
+        self, account_id: str, credentials: Credentials, *, webhook: str, limit: timedelta
+    ) -> SessionState | Outcome:
+        """Make the account's session, or correct the one there is, so that its events go to the address `webhook`,
+        signed with the account's webhook secret; and start it."""
+        ...
+
+    async def code(
+        self, account_id: str, credentials: Credentials, *, limit: timedelta
+    ) -> PairingCode | SessionState | Outcome:
+        """The code to scan; the session's state if it shows none."""
+        ...
+
+    async def logout(self, account_id: str, credentials: Credentials, *, limit: timedelta) -> SessionState | Outcome:
+        """Unlink the phone. The session is down afterwards, and needs pairing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contact:
+    """A person or a group that the account knows."""
+
+    address: str
+    """As a message names the recipient."""
+    name: str | None = None
+    """As the account's phone book has it."""
+    push_name: str | None = None
+    """As the person calls themselves."""
+    picture: str | None = None
+    """A URL, if the provider gives one with the contact."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContactsPage:
+    contacts: tuple[Contact, ...]
+    next_offset: int | None
+    """Where the next page begins; None: this is the last one."""
+
+
+class Contacts(Protocol):
+    """The contacts of an account whose session is up."""
+
+    async def page(
+        self, account_id: str, credentials: Credentials, *, offset: int, limit: timedelta
+    ) -> ContactsPage | Outcome:
+        """The contacts from `offset` on, in an order that stays the same."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboundFile:
+    """A file that a person sent, whole."""
+
+    content: bytes = field(repr=False)
+
+
+class InboundFiles(Protocol):
+    """Files that people sent, which the provider keeps for some time."""
+
+    async def fetch(
+        self, account_id: str, credentials: Credentials, media_id: str, *, most_bytes: int, limit: timedelta
+    ) -> InboundFile | Outcome:
+        """The file of an inbound message's media part. `Rejected`: it is gone, or larger than `most_bytes`. Call the
+        provider's own hosts alone: a webhook may name any address."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
     """The result of `Provider.check`."""
@@ -210,6 +290,21 @@ class Provider(Protocol):
     @property
     def sessions(self) -> Sessions | None:
         """None: the provider needs no sessions, or they are managed elsewhere."""
+        return None
+
+    @property
+    def contacts(self) -> Contacts | None:
+        """None: the provider tells no contacts."""
+        return None
+
+    @property
+    def inbound_files(self) -> InboundFiles | None:
+        """None: files that people send stay at the provider."""
+        return None
+
+    @property
+    def pairing(self) -> Pairing | None:
+        """None: an account needs no phone to be linked, or that is done elsewhere."""
         return None
 
     def number_of(self, account_id: str, credentials: Credentials) -> str | None:

@@ -41,3 +41,5 @@ def _texts(values: Iterable[object]) -> Iterable[str]:
             yield value
         elif isinstance(value, list | tuple):
             yield from _texts(value)
+        elif isinstance(value, dict):
+            yield from _texts(value.values())

@@ -1,55 +1,57 @@
 """All providers by name, with the credentials of the accounts: what the rest of the program talks to.
 
-A name that nobody knows is a provider too, one that refuses everything: a mistyped account is parked like one with a
+An unknown name is a provider too, one that refuses everything: a mistyped account is parked like one with a
 wrong password, its messages stay queued, and no caller needs a branch.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from random import Random
-from typing import Literal, assert_never
-
-import httpx
+from typing import Literal, TypeVar, assert_never
 
 from firestore_outbox import log
-from firestore_outbox.clock import Clock, system_clock
+from firestore_outbox.errors import Unavailable
 from firestore_outbox.messages.model import OutboxMessage
 from firestore_outbox.providers.credentials import (
     WEBHOOK_SECRET,
+    WEBHOOK_SECRET_BEFORE,
     CredentialResolver,
     Credentials,
     CredentialsUnavailable,
     LookupsExhausted,
 )
-from firestore_outbox.providers.entry_points import ProviderTools, installed
 from firestore_outbox.providers.http import Http
-from firestore_outbox.providers.interakt.adapter import DEFAULT_URL as INTERAKT_URL
-from firestore_outbox.providers.interakt.adapter import Interakt
 from firestore_outbox.providers.json_depth import is_too_deep
-from firestore_outbox.providers.media import MediaDelivery, NoMedia
-from firestore_outbox.providers.outcome import AuthFailed, Capability, NotConnected, Outcome, Unknown
-from firestore_outbox.providers.parts import PartJitter, PartSender, Sleep
-from firestore_outbox.providers.protocol import Checked, Profile, Provider, SessionState, Unrecognised, WebhookEvent
+from firestore_outbox.providers.opening import KEY_TOO_SLOW, RETRY_AFTER, NoKeys, Opener, is_sealed
+from firestore_outbox.providers.outcome import (
+    AuthFailed,
+    ErrorCode,
+    NotConnected,
+    Outcome,
+    Postponed,
+    Rejected,
+    Unknown,
+)
+from firestore_outbox.providers.protocol import (
+    Checked,
+    ContactsPage,
+    InboundFile,
+    PairingCode,
+    Provider,
+    SessionState,
+    Unrecognised,
+    WebhookEvent,
+)
 from firestore_outbox.providers.reading import fault_in
-from firestore_outbox.providers.signed_webhook.adapter import SignedWebhook
-from firestore_outbox.providers.simulated.adapter import CAPABILITIES, Simulated
-from firestore_outbox.providers.waha.adapter import Waha
-from firestore_outbox.providers.whatsapp_cloud.adapter import URL as WHATSAPP_CLOUD_URL
-from firestore_outbox.providers.whatsapp_cloud.adapter import WhatsAppCloud
+from firestore_outbox.providers.servers import server_of
+from firestore_outbox.providers.unconfigured import Unconfigured
+
+T = TypeVar("T")
 
 MAX_WEBHOOK_BYTES = 1_000_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderSettings:
-    simulated_url: str = "http://127.0.0.1:8083"
-    interakt_url: str = INTERAKT_URL
-    whatsapp_cloud_url: str = WHATSAPP_CLOUD_URL
-    part_jitter: PartJitter = field(default_factory=PartJitter)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +74,18 @@ class TryLater:
 
 
 class Providers:
-    def __init__(self, adapters: Iterable[Provider], credentials: CredentialResolver, http: Http) -> None:
+    def __init__(
+        self,
+        adapters: Iterable[Provider],
+        credentials: CredentialResolver,
+        http: Http,
+        opener: Opener | None = None,
+    ) -> None:
+        """`opener` opens sealed messages; None: they wait for a worker that can."""
         self._adapters = {adapter.name: adapter for adapter in adapters}
         self._credentials = credentials
         self._http = http
+        self._opener = opener or NoKeys()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -88,12 +98,22 @@ class Providers:
         """Never raises for a provider's or a secret's sake, and never takes longer than `limit`."""
         clock = asyncio.get_running_loop().time
         ends = clock() + limit.total_seconds()
+        message = message.as_sent
         try:
             async with asyncio.timeout(limit.total_seconds() / 4):
                 credentials = await self._credentials.resolve(message.account_id)
         except (CredentialsUnavailable, TimeoutError) as error:
             log.credentials_unavailable(message.account_id, error)
             return NotConnected(detail="the account's credentials cannot be read at the moment")
+        if is_sealed(message):
+            try:
+                async with asyncio.timeout(limit.total_seconds() / 4):
+                    opened = await self._opener.open_message(message)
+            except TimeoutError:
+                return Postponed(code=ErrorCode.CANNOT_OPEN, detail=KEY_TOO_SLOW, retry_after=RETRY_AFTER)
+            if not isinstance(opened, OutboxMessage):
+                return opened
+            message = opened
         outcome = await self[name].send(message, credentials, limit=timedelta(seconds=ends - clock()))
         if isinstance(outcome, AuthFailed):
             self._credentials.refused(message.account_id)
@@ -142,8 +162,10 @@ class Providers:
         credentials = await self._of_caller(account_id)
         if isinstance(credentials, TryLater):
             return credentials
-        secret = credentials.get(WEBHOOK_SECRET)
-        return credentials if secret and _is_genuine(self[name], headers, raw_body, secret, now=now) else Refused()
+        for secret in (credentials.get(WEBHOOK_SECRET), credentials.get(WEBHOOK_SECRET_BEFORE)):
+            if secret and _is_genuine(self[name], headers, raw_body, secret, now=now):
+                return credentials
+        return Refused()
 
     async def handshake(self, name: str, account_id: str, query: Mapping[str, str]) -> str | Refused | TryLater:
         if name not in self._adapters or not self[name].asks_handshake(query):
@@ -161,26 +183,107 @@ class Providers:
         sessions = self[name].sessions
         if sessions is None:
             return AuthFailed(detail=f"the provider {name[:60]!r} has no sessions to look after")
+
+        async def ask(credentials: Credentials) -> SessionState | Outcome:
+            match order:
+                case "state":
+                    return await sessions.state(account_id, credentials, limit=limit)
+                case "start":
+                    return await sessions.start(account_id, credentials, limit=limit)
+                case "stop":
+                    return await sessions.stop(account_id, credentials, limit=limit)
+                case _:
+                    assert_never(order)
+
+        return await self._asked(account_id, ask, limit)
+
+    async def pair(
+        self, name: str, account_id: str, order: Literal["create", "code", "logout"], *, webhook: str, limit: timedelta
+    ) -> PairingCode | SessionState | Outcome:
+        """Links the account's phone, or unlinks it. `webhook` is where the session's events go. Never raises, and keeps
+        to `limit`."""
+        pairing = self[name].pairing
+        if pairing is None:
+            return AuthFailed(detail=f"the provider {name[:60]!r} has no phone to link")
+
+        async def ask(credentials: Credentials) -> PairingCode | SessionState | Outcome:
+            match order:
+                case "create":
+                    return await pairing.create(account_id, credentials, webhook=webhook, limit=limit)
+                case "code":
+                    return await pairing.code(account_id, credentials, limit=limit)
+                case "logout":
+                    return await pairing.logout(account_id, credentials, limit=limit)
+                case _:
+                    assert_never(order)
+
+        return await self._asked(account_id, ask, limit)
+
+    async def contacts(self, name: str, account_id: str, *, offset: int, limit: timedelta) -> ContactsPage | Outcome:
+        """A page of the account's contacts; an empty one if the provider tells none. Never raises, and keeps to
+        `limit`."""
+        contacts = self[name].contacts
+        if contacts is None:
+            return ContactsPage(contacts=(), next_offset=None)
+
+        async def ask(credentials: Credentials) -> ContactsPage | Outcome:
+            return await contacts.page(account_id, credentials, offset=offset, limit=limit)
+
+        return await self._asked(account_id, ask, limit)
+
+    async def inbound_file(
+        self, name: str, account_id: str, media_id: str, *, most_bytes: int, limit: timedelta
+    ) -> InboundFile | Outcome:
+        """A file that a person sent to the account. Never raises, and keeps to `limit`."""
+        files = self[name].inbound_files
+        if files is None:
+            return Rejected(code=ErrorCode.MEDIA_MISSING, detail=f"the provider {name[:60]!r} gives no files")
+
+        async def ask(credentials: Credentials) -> InboundFile | Outcome:
+            return await files.fetch(account_id, credentials, media_id, most_bytes=most_bytes, limit=limit)
+
+        return await self._asked(account_id, ask, limit)
+
+    async def _asked(
+        self, account_id: str, ask: Callable[[Credentials], Awaitable[T]], limit: timedelta
+    ) -> T | Unknown | NotConnected:
+        """Ask the provider with the account's credentials. Reading them counts towards `limit`."""
         try:
             async with asyncio.timeout(limit.total_seconds()):
-                credentials = await self._credentials.resolve(account_id)
-                match order:
-                    case "state":
-                        return await sessions.state(account_id, credentials, limit=limit)
-                    case "start":
-                        return await sessions.start(account_id, credentials, limit=limit)
-                    case "stop":
-                        return await sessions.stop(account_id, credentials, limit=limit)
-                    case _:
-                        assert_never(order)
+                return await ask(await self._credentials.resolve(account_id))
         except TimeoutError:
             return Unknown(detail="the provider did not answer in time")
         except CredentialsUnavailable as error:
             log.credentials_unavailable(account_id, error)
             return NotConnected(detail="the account's credentials cannot be read at the moment")
 
+    async def server(self, account_id: str) -> str:
+        """HOST:PORT of the gateway that the account's credentials name; empty if they name none. Raises
+        Unavailable when it cannot know."""
+        try:
+            return server_of(account_id, await self._credentials.resolve(account_id))
+        except CredentialsUnavailable as error:
+            log.credentials_unavailable(account_id, error)
+            raise Unavailable("the account's credentials cannot be read at the moment") from None
+
+    async def secret(self, account_id: str, name: str) -> str | None:
+        """One of the account's secrets; None: it has none of that name. Raises Unavailable when it cannot know."""
+        try:
+            return (await self._credentials.resolve(account_id)).get(name)
+        except CredentialsUnavailable as error:
+            log.credentials_unavailable(account_id, error)
+            raise Unavailable("the account's credentials cannot be read at the moment") from None
+
     async def check(self, name: str, account_id: str, credentials: Credentials, *, limit: timedelta) -> Checked:
         return await self[name].check(account_id, credentials, limit=limit)
+
+    async def check_stored(self, name: str, account_id: str, *, limit: timedelta) -> Checked:
+        """The same with the credentials that the account has now."""
+        try:
+            credentials = await self._credentials.resolve(account_id)
+        except CredentialsUnavailable as error:
+            return Checked(works=False, detail=str(error))
+        return await self.check(name, account_id, credentials, limit=limit)
 
     async def close(self) -> None:
         await self._http.close()
@@ -208,69 +311,3 @@ def _parsed(provider: Provider, raw_body: bytes) -> tuple[WebhookEvent, ...]:
         return provider.parse(raw_body)
     except Exception as error:  # noqa: BLE001 - the border: an error would make the provider send the body for ever
         return (Unrecognised(detail=fault_in(error)),)
-
-
-class Unconfigured(Provider):
-    """Stands for a provider that this installation does not have."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def profile(self) -> Profile:
-        return _NO_PROMISES
-
-    async def send(self, message: OutboxMessage, credentials: Credentials, *, limit: timedelta) -> Outcome:
-        return AuthFailed(detail=f"the account names the provider {self._name[:60]!r}, which is not configured here")
-
-    async def check(self, account_id: str, credentials: Credentials, *, limit: timedelta) -> Checked:
-        return Checked(works=False, detail=f"there is no provider {self._name[:60]!r} here")
-
-    def verify(self, headers: Mapping[str, str], raw_body: bytes, secret: str, *, now: datetime) -> bool:
-        return False
-
-    def parse(self, raw_body: bytes) -> tuple[WebhookEvent, ...]:
-        return (Unrecognised(detail="no such provider"),)
-
-
-_NO_PROMISES = Profile(
-    capability=Capability(resend_safe=False, echoes_request_id=False),
-    part_types=frozenset(),
-    media=None,
-    throttle_scopes=frozenset(),
-)
-
-
-def providers(
-    settings: ProviderSettings,
-    *,
-    credentials: CredentialResolver,
-    media: MediaDelivery | None = None,
-    transport: httpx.AsyncBaseTransport | None = None,
-    random: Random | None = None,
-    sleep: Sleep = asyncio.sleep,
-    clock: Clock = system_clock,
-) -> Providers:
-    """`transport` is the network, `random` and `sleep` the pauses between parts; all for simulations."""
-    http = Http(transport)
-    parts = PartSender(jitter=settings.part_jitter, random=random or Random(), sleep=sleep, media=media or NoMedia())
-    tools = ProviderTools(http=http, parts=parts, clock=clock)
-    own = built_in(settings, tools)
-    third_party = installed(tools, built_in={adapter.name for adapter in own})
-    return Providers([*own, *third_party], credentials, http)
-
-
-def built_in(settings: ProviderSettings, tools: ProviderTools) -> list[Provider]:
-    """The adapters of this package."""
-    http, parts = tools.http, tools.parts
-    return [
-        *(Simulated(name, settings.simulated_url, http, parts) for name in CAPABILITIES),
-        Interakt(settings.interakt_url, http, parts),
-        SignedWebhook(http, parts, tools.clock),
-        Waha(http, parts),
-        WhatsAppCloud(settings.whatsapp_cloud_url, http, parts, clock=tools.clock),
-    ]

@@ -1,5 +1,5 @@
 """Credentials in Google's Secret Manager: one secret for each account, `outbox-account-{accountId}`, a JSON object of
-names and values, of which the latest version counts.
+names and values. The latest version counts.
 
 A copy is kept for five minutes, because a worker asks for every message; a secret that was replaced is therefore in use
 after five minutes at the latest, and at once after the provider has refused the old one. An account without a secret is

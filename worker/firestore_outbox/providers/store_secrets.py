@@ -1,5 +1,5 @@
 """Putting an account's secrets where `credentials_from` will find them. What is in the environment cannot be put there
-from here: whoever set it is told what to add, by name and never by value."""
+from here: the user sees what to add, by name and never by value."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from firestore_outbox.providers.credentials import (
     FILE_VARIABLE,
@@ -28,7 +28,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class NotKept:
-    """Somebody has to do it by hand."""
+    """A person has to do it by hand."""
 
     to_do: str
 
@@ -38,25 +38,39 @@ class Keeper(Protocol):
         """In place of what was kept for this account before. Raises CredentialsUnavailable."""
         ...
 
+    async def forget(self, account_id: str) -> str | None:
+        """Remove the account's entry. Returns what a person has to do; None: nothing. Raises CredentialsUnavailable."""
+        ...
+
 
 class FileKeeper:
-    """A new file in the place of the old one: a reader sees one or the other. Nobody but its owner may read it."""
+    """A new file in the place of the old one: a reader sees one or the other. Only its owner may read it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     async def keep(self, account_id: str, secrets: Mapping[str, str]) -> Kept:
+        self._write({**self._entries(), account_id: dict(secrets)})
+        return Kept(str(self._path))
+
+    async def forget(self, account_id: str) -> None:
+        entries = self._entries()
+        if entries.pop(account_id, None) is not None:
+            self._write(entries)
+
+    def _entries(self) -> dict[str, Any]:
         try:
-            entries = entries_in(self._path.read_text(encoding="utf-8"), str(self._path))
+            return entries_in(self._path.read_text(encoding="utf-8"), str(self._path))
         except FileNotFoundError:
-            entries = {}
+            return {}
         except (OSError, UnicodeDecodeError) as error:
             raise CredentialsUnavailable(f"{self._path} cannot be read ({type(error).__name__})") from None
+
+    def _write(self, entries: Mapping[str, Any]) -> None:
         try:
-            self._replace(json.dumps({**entries, account_id: dict(secrets)}, indent=2) + "\n")
+            self._replace(json.dumps(entries, indent=2) + "\n")
         except OSError as error:
             raise CredentialsUnavailable(f"{self._path} cannot be written ({error.strerror})") from None
-        return Kept(str(self._path))
 
     def _replace(self, text: str) -> None:
         with tempfile.NamedTemporaryFile(
@@ -86,6 +100,13 @@ class SecretManagerKeeper:
         finally:
             await manager.close()
 
+    async def forget(self, account_id: str) -> str:
+        """The versions of a secret may be needed as evidence, and deleting one cannot be undone: a person decides."""
+        from firestore_outbox.providers.secret_manager import secret_id
+
+        project = self._parent.removeprefix("projects/")
+        return f"delete its secret: gcloud secrets delete {secret_id(account_id)} --project={project}"
+
 
 class ByHand:
     def __init__(self, is_set: bool) -> None:
@@ -100,6 +121,9 @@ class ByHand:
             f"set {FILE_VARIABLE} to a file or {SECRETS_VARIABLE} to projects/PROJECT, here and for functions and "
             f"worker, and run this again; or set {VARIABLE} there, with the values: {entry}"
         )
+
+    async def forget(self, account_id: str) -> str | None:
+        return f"remove the entry {account_id} from {VARIABLE} of functions and worker" if self._is_set else None
 
 
 def keeper_from(environment: Mapping[str, str] = os.environ) -> Keeper:

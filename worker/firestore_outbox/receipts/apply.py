@@ -1,4 +1,4 @@
-"""A receipt, applied: one read and one write in the usual course, and never a step back.
+"""A receipt, applied: normally one read and one write, and never a step back.
 
 A receipt that ends a doubt also frees the thread that waited for it.
 """
@@ -14,6 +14,8 @@ from firestore_outbox.firestore.gateway import Conflict
 from firestore_outbox.messages.message_document import StoredMessage
 from firestore_outbox.messages.model import OutboxMessage
 from firestore_outbox.messages.outbox_document import Stored
+from firestore_outbox.messages.shown_store import ShownStore
+from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.messages.store import MessageStore
 from firestore_outbox.providers.protocol import PartReceipt
 from firestore_outbox.receipts.release_thread import ReleaseThread
@@ -28,8 +30,9 @@ class Applied(StrEnum):
 
 
 class Receipts:
-    def __init__(self, messages: MessageStore, release_thread: ReleaseThread) -> None:
+    def __init__(self, messages: MessageStore, shown: ShownStore, release_thread: ReleaseThread) -> None:
         self._messages = messages
+        self._shown = shown
         self._release_thread = release_thread
 
     async def apply(self, account_id: str, event: PartReceipt) -> Applied:
@@ -55,7 +58,7 @@ class Receipts:
                 log.receipt_ignored(account_id, found.request_id, decision.because)
                 return Applied.IGNORED
             settled = None if decision.outbox is None or outbox is None else (outbox, decision.outbox)
-            if isinstance(await self._messages.settle(found, decision.shown, settled), Conflict):
+            if isinstance(await self._shown.settle(found, decision.shown, settled), Conflict):
                 return AGAIN
             if settled is not None and document is not None:
                 await self._release_thread(document)
@@ -65,17 +68,20 @@ class Receipts:
 
     async def _find(self, account_id: str, event: PartReceipt) -> StoredMessage | None:
         if event.request_id is not None:
-            shown = await self._messages.shown(account_id, "requestId", event.request_id)
+            shown = await self._shown.get(account_id, "requestId", event.request_id)
             return shown or await self._not_shown_yet(account_id, event.request_id)
         provider_message_id = event.receipt.provider_message_id
         if provider_message_id is None:
             return None
-        return await self._messages.shown(account_id, "providerMessageId", provider_message_id)
+        return await self._shown.get(account_id, "providerMessageId", provider_message_id)
 
     async def _not_shown_yet(self, account_id: str, request_id: str) -> StoredMessage | None:
-        """A run's message has no document in its thread before it is sent, and that may be what the receipt tells."""
+        """A run's message has no document in its thread before it is sent, and that may be what the receipt tells. One
+        that was sent has had it: a receipt that comes after the account's `retentionDays` does not bring it back."""
         for stored in await self._messages.get([request_id]):
             message = stored.message
-            if isinstance(message, OutboxMessage) and message.account_id == account_id and message.run_id is not None:
+            if not isinstance(message, OutboxMessage) or message.account_id != account_id or message.run_id is None:
+                continue
+            if message.status is not OutboxStatus.SENT:
                 return StoredMessage.unshown(message)
         return None

@@ -1,9 +1,9 @@
-"""Several receipts of one account at once, as providers send them: in the usual course a query for thirty messages and
+"""Several receipts of one account at once, as providers send them: normally a query for thirty messages and
 a commit for ten, where one by one they would be thirty queries and thirty commits. What is billed is the same.
 
 The usual course is a message that is known, was sent, and moves on. Everything else (a receipt that settles a send, a
-failure, a message that nobody knows or that somebody writes to at the same moment) goes its own way through `Receipts`,
-and so does a whole batch that turns out not to be usual: to apply a receipt twice does no harm.
+failure, an unknown message, or one that another worker writes to at the same moment) goes its own way through
+`Receipts`, and so does a whole batch that turns out not to be usual: to apply a receipt twice does no harm.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from firestore_outbox.errors import Unwritable
 from firestore_outbox.firestore.gateway import Conflict
 from firestore_outbox.firestore.queries import MOST_IN_A_QUERY
 from firestore_outbox.messages.message_document import StoredMessage
-from firestore_outbox.messages.store import MessageStore, ReceiptKey
+from firestore_outbox.messages.shown_store import ReceiptKey, ShownStore
 from firestore_outbox.providers.protocol import PartReceipt
 from firestore_outbox.receipts.apply import Applied, Receipts
 from firestore_outbox.receipts.groups import by_group
@@ -26,7 +26,7 @@ from firestore_outbox.receipts.rules import Advance, ShownMessage, apply, needs_
 T = TypeVar("T")
 
 MOST_IN_A_COMMIT = 10
-"""Few: when one of them is written by somebody else meanwhile, all of them go one by one."""
+"""Few: when another worker writes one of them meanwhile, all of them go one by one."""
 
 Done = Callable[[int, Applied], None]
 """Told of each receipt by its number, as soon as it is applied."""
@@ -48,9 +48,9 @@ class _Change:
 
 
 class ReceiptBatch:
-    def __init__(self, receipts: Receipts, messages: MessageStore) -> None:
+    def __init__(self, receipts: Receipts, shown: ShownStore) -> None:
         self._receipts = receipts
-        self._messages = messages
+        self._shown = shown
 
     async def apply(self, account_id: str, events: Sequence[PartReceipt], done: Done) -> None:
         """When it fails or is cancelled, whatever was not told of as done is to be applied again."""
@@ -103,12 +103,12 @@ class ReceiptBatch:
             for name in names
             for chunk in _chunks([value for key, value in keys if key == name], MOST_IN_A_QUERY)
         ]
-        found = await asyncio.gather(*(self._messages.shown_all(account_id, name, chunk) for name, chunk in asked))
+        found = await asyncio.gather(*(self._shown.get_all(account_id, name, chunk) for name, chunk in asked))
         return [(name, messages) for (name, _), messages in zip(asked, found, strict=True)]
 
     async def _write(self, changes: Sequence[_Change], tell: Done) -> None:
         try:
-            written = await self._messages.advance([(change.message, change.after) for change in changes])
+            written = await self._shown.advance([(change.message, change.after) for change in changes])
         except (Unwritable, UnicodeError, OverflowError):
             return  # one of them is odd: see which
         if not isinstance(written, Conflict):

@@ -15,8 +15,8 @@ AT_ONCE = 16
 async def by_group(
     items: Iterable[T], key: Callable[[T], Hashable], work: Callable[[T], Awaitable[object]], *, at_once: int = AT_ONCE
 ) -> None:
-    """Items of one key keep their order; of different keys, so many are under way at a time. When it is cancelled,
-    nothing of it is left running."""
+    """Items of one key keep their order; of different keys, a bounded number are under way at a time. When it is
+    cancelled, nothing of it is left running."""
     groups: dict[Hashable, list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)

@@ -24,7 +24,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstrai
 
 from firestore_outbox import log, metrics
 from firestore_outbox.clock import Clock
-from firestore_outbox.lane.tasks import Tasks
+from firestore_outbox.lane.tasks import RECEIPT_TASK, Tasks
 from firestore_outbox.messages.checked_fields import AccountId
 from firestore_outbox.messages.correlation import Correlation
 from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
@@ -33,7 +33,6 @@ from firestore_outbox.receipts.apply import Applied
 from firestore_outbox.receipts.batch import ReceiptBatch
 from firestore_outbox.receipts.rules import Arrived, Bounced, Progress
 
-RECEIPT_TASK = "/tasks/receipt"
 MOST_IN_A_TASK = 100
 LARGEST_TASK_BYTES = 48_000
 """The worker takes 64 KiB."""
@@ -46,12 +45,12 @@ class LateBatch:
 
     account_id: str
     looks: int
-    """How often somebody looked for their messages in vain."""
+    """How often a worker looked for their messages in vain."""
     receipts: tuple[PartReceipt, ...]
 
 
 class BadBatch(ValueError):
-    """A body that no repetition mends."""
+    """A body that no repetition corrects."""
 
 
 class LateReceipts:
@@ -62,8 +61,8 @@ class LateReceipts:
         self._waits = tuple(waits)
 
     async def hand_on(self, account_id: str, receipts: Sequence[PartReceipt], *, looks: int = 0) -> None:
-        """To a worker: at once, or after the wait that follows so many looks in vain. Returns when Cloud Tasks has
-        them; raises if it does not take them."""
+        """To a worker: at once, or after the wait that follows this number of looks in vain. Returns when Cloud Tasks
+        has them; raises if it does not take them."""
         if looks > len(self._waits):
             for receipt in receipts:
                 self._drop(account_id, receipt)
@@ -86,7 +85,7 @@ class LateReceipts:
         try:
             await self._receipts.apply(batch.account_id, batch.receipts, done)
         except ExceptionGroup as group:
-            raise group.exceptions[0] from None  # one is enough for whoever repeats the task
+            raise group.exceptions[0] from None  # one is enough: Cloud Tasks repeats the task
         await self.hand_on(batch.account_id, unknown, looks=batch.looks + 1)
         return len(unknown)
 

@@ -9,7 +9,8 @@ from firestore_outbox.lane.ref import outbox_lane
 from firestore_outbox.lane.state import Lane, ThreadHold
 from firestore_outbox.lane.store import LaneStore
 from firestore_outbox.lane.wake import Waker
-from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
+from firestore_outbox.messages.model import OutboxMessage
+from firestore_outbox.messages.states import OutboxStatus
 
 
 class ReleaseThread:

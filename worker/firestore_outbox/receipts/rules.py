@@ -15,7 +15,7 @@ has a say too:
     queued, never claimed      ignored: not ours   ignored
     ended                      ignored             ignored
 
-What is told of an earlier series of sends is old news: all of them had failed before an operator put the message back.
+A receipt of an earlier series of sends is old news: all of them had failed before an operator put the message back.
 
 From `sent` on, the outbox document need not be read, except for a bad receipt, which also marks it `failed` so that
 an operator can find and redrive it. A crash before the writes (one commit) leaves nothing; the provider repeats itself.
@@ -29,7 +29,8 @@ from enum import StrEnum
 from typing import assert_never
 
 from firestore_outbox.messages.correlation import Correlation
-from firestore_outbox.messages.model import SHOWN_ENDS, MessageStatus, OutboxMessage, OutboxStatus, advances
+from firestore_outbox.messages.model import OutboxMessage
+from firestore_outbox.messages.states import SHOWN_ENDS, MessageStatus, OutboxStatus, advances
 from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
 
 
@@ -74,7 +75,7 @@ class ShownMessage:
     series: int = 0
     """The series of sends that counts. Moves with the outbox document's."""
     provider_message_id: str | None = None
-    """Set with `sent`, by whoever comes first."""
+    """Set with `sent`, by the completion or by a receipt, the first of them."""
     sent_at: datetime | None = None
     delivered_at: datetime | None = None
     read_at: datetime | None = None
@@ -117,7 +118,7 @@ def needs_outbox(shown: ShownMessage, receipt: Receipt) -> bool:
 def apply(
     shown: ShownMessage, receipt: Receipt, outbox: OutboxMessage | None = None, *, mark: Correlation | None = None
 ) -> Advance | Ignored:
-    """`outbox` is None if it was not needed, or is gone; `mark` says of which part and series it tells, if it came."""
+    """`outbox` is None if it was not needed, or is gone; `mark` names the part and series it is about, if it came."""
     if mark is not None and mark.series < shown.series:
         return Ignored(Because.OLD_NEWS)
     if shown.status is MessageStatus.QUEUED:

@@ -1,4 +1,4 @@
-"""Whether a reminder that somebody wants can be: judged as the worker will judge it, with every fault in words."""
+"""Whether a requested reminder is possible: judged as the worker will judge it, with every fault in words."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any, assert_never
 from firestore_outbox.messages import faults
 from firestore_outbox.messages.ids import is_reminder_id
 from firestore_outbox.reminders.calendar import InvalidSchedule, calendar_of
+from firestore_outbox.reminders.choices import Category
 from firestore_outbox.reminders.reminder import (
     Calendar,
     Fire,
@@ -23,15 +24,15 @@ from firestore_outbox.reminders.reminder import (
     Reminder,
     SleepUntil,
     due,
-    judge_targets,
     parse_reminder,
 )
 from firestore_outbox.reminders.run import Target
+from firestore_outbox.reminders.targets import have_variables, judge_targets, without_values
 
-KNOWN = ("accountId", "parts", "timezone", "window", "schedule", "onWindowEnd", "missed")
+KNOWN = ("accountId", "parts", "timezone", "window", "schedule", "onWindowEnd", "missed", "category")
 MAX_TARGETS = 100_000
 INLINE = 500
-"""Up to so many stand in the document itself."""
+"""Up to this number stand in the document itself."""
 CHUNK = 1_000
 CHUNK_BYTES = 400_000
 """Of one document of targets; Firestore takes 1 MiB."""
@@ -51,13 +52,34 @@ class NewReminder:
     fields: Mapping[str, Any]
     """Those in `KNOWN`, as the document has them."""
     targets: Sequence[Any]
-    """Addresses, or `{id, to}`."""
+    """Addresses, or `{id, to, timezone?, variables?}`."""
     created_by: str
 
 
 @dataclass(frozen=True, slots=True)
 class Faulty:
     sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetDocuments:
+    """Targets as documents have them: in the reminder itself, or in chunks beside it."""
+
+    targets: tuple[Target, ...]
+
+    @property
+    def has_variables(self) -> bool:
+        return have_variables(self.targets)
+
+    @property
+    def inline(self) -> list[dict[str, Any]]:
+        return [] if self.chunks else [_target_fields(target) for target in self.targets]
+
+    @property
+    def chunks(self) -> list[list[dict[str, Any]]]:
+        """Of the documents beside the reminder; none if all targets stand in it."""
+        size = sum(_size(target) for target in self.targets)
+        return list(_chunks(self.targets)) if len(self.targets) > INLINE or size > CHUNK_BYTES else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,21 +92,15 @@ class Judged:
     fires: tuple[datetime, ...]
     """The next few. With none it cannot be added; but a call that is repeated later may be of one that was."""
     digest: str
-    """The same for whoever asks for the same."""
+    """The same for requests that ask for the same."""
 
     @property
     def asked_for(self) -> dict[str, Any]:
         return asked_for(self.reminder)
 
     @property
-    def inline(self) -> list[dict[str, str]]:
-        return [] if self.chunks else [_target_fields(target) for target in self.targets]
-
-    @property
-    def chunks(self) -> list[list[dict[str, str]]]:
-        """Of the documents beside the reminder; none if all targets stand in it."""
-        size = sum(_size(target) for target in self.targets)
-        return list(_chunks(self.targets)) if len(self.targets) > INLINE or size > CHUNK_BYTES else []
+    def documents(self) -> TargetDocuments:
+        return TargetDocuments(self.targets)
 
 
 def judge(new: NewReminder, now: datetime) -> Judged | Faulty:
@@ -99,11 +115,13 @@ def judge(new: NewReminder, now: datetime) -> Judged | Faulty:
     fires = _fires_or_fault(new.fields, reminder, now)
     if isinstance(fires, str):
         found.append(fires)
-    targets = _judged_targets(new.targets)
+    targets = judge_all_targets(new.targets)
     found += [fault for fault in targets if isinstance(fault, str)]
     if found or isinstance(reminder, InvalidReminder) or isinstance(fires, str):
         return Faulty(tuple(found))
     good = tuple(target for target in targets if isinstance(target, Target))
+    if have_variables(good) and (lacking := without_values(reminder.parts, good)):
+        return Faulty(lacking)
     return Judged(reminder=reminder, targets=good, fires=fires, digest=_digest(reminder, good))
 
 
@@ -112,7 +130,10 @@ def _parsed(reminder_id: str, fields: Mapping[str, Any], now: datetime) -> Remin
     return parse_reminder(reminder_id, {**asked, "createdAt": now})
 
 
-def _judged_targets(raw: Sequence[Any]) -> tuple[Target, ...] | tuple[str, ...]:
+def judge_all_targets(raw: Any) -> tuple[Target, ...] | tuple[str, ...]:
+    """The targets; or what is wrong with them."""
+    if not isinstance(raw, list | tuple):
+        return (f"targets {faults.NO_LIST}.",)
     if len(raw) > MAX_TARGETS:
         return (f"targets: there are {len(raw):,}; at most {MAX_TARGETS:,} are allowed, in several reminders more.",)
     return judge_targets(raw, most_faults=MOST_FAULTS)
@@ -177,24 +198,41 @@ def asked_for(reminder: Reminder) -> dict[str, Any]:
         },
         "onWindowEnd": reminder.on_window_end.value,
         "missed": reminder.missed.value,
+        "category": reminder.category.value,
     }
 
 
 def _digest(reminder: Reminder, targets: Sequence[Target]) -> str:
-    content = [asked_for(reminder), [(target.target_id, target.to) for target in targets]]
+    """Without a category as it was before there was one: a reminder that is added again has the same digest."""
+    asked = asked_for(reminder)
+    if reminder.category is Category.UTILITY:
+        del asked["category"]
+    content = [asked, [_content(target) for target in targets]]
     return sha256(json.dumps(content, sort_keys=True, default=datetime.isoformat).encode()).hexdigest()
 
 
-def _target_fields(target: Target) -> dict[str, str]:
-    return {"id": target.target_id, "to": target.to}
+def _content(target: Target) -> list[Any]:
+    """Without variables as it was before there were any: a reminder that is added again has the same digest."""
+    plain: list[Any] = [target.target_id, target.to]
+    if target.timezone is not None:
+        plain.append(target.timezone)
+    return [*plain, dict(target.variables)] if target.variables else plain
+
+
+def _target_fields(target: Target) -> dict[str, Any]:
+    plain: dict[str, Any] = {"id": target.target_id, "to": target.to}
+    if target.timezone is not None:
+        plain["timezone"] = target.timezone
+    return {**plain, "variables": dict(target.variables)} if target.variables else plain
 
 
 def _size(target: Target) -> int:
-    return len(target.target_id.encode()) + len(target.to.encode()) + 20
+    values = sum(len(name.encode()) + len(value.encode()) + 10 for name, value in target.variables.items())
+    return len(target.target_id.encode()) + len(target.to.encode()) + len(target.timezone or "") + 30 + values
 
 
-def _chunks(targets: Sequence[Target]) -> Iterator[list[dict[str, str]]]:
-    chunk: list[dict[str, str]] = []
+def _chunks(targets: Sequence[Target]) -> Iterator[list[dict[str, Any]]]:
+    chunk: list[dict[str, Any]] = []
     size = 0
     for target in targets:
         size += _size(target)

@@ -9,9 +9,9 @@ from firestore_outbox.clock import Clock
 from firestore_outbox.firestore.compare_and_set import AGAIN, Again, Contended
 from firestore_outbox.lane.ref import run_lane
 from firestore_outbox.lane.wake import Waker
-from firestore_outbox.messages.model import OutboxStatus
+from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.messages.store import MessageStore
-from firestore_outbox.reminders.fire import SECOND_LOOK, RandomId
+from firestore_outbox.reminders.looks import SECOND_LOOK, RandomId
 from firestore_outbox.reminders.run import ENDED, Command, Run, accepts
 from firestore_outbox.reminders.store import RunStore
 
@@ -79,6 +79,8 @@ class Control:
             on_window_end=run.on_window_end,
             fire_at=now,
             reminder_id=run.reminder_id,
+            is_personal=run.is_personal,
+            category=run.category,
             seed=self.random_id(),
             retry_of=run.run_id,
             window_end_at=window_end_at(run.window, next_open(run.window, now)),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from firestore_outbox.accounts.account import Closed, Hindrance, Open
 from firestore_outbox.accounts.window import Window, next_open, window_end_at
-from firestore_outbox.reminders.run import OnWindowEnd
+from firestore_outbox.reminders.choices import OnWindowEnd
 from firestore_outbox.shown_time import shown_time
 
 LONGEST = timedelta(days=366)
@@ -49,7 +49,7 @@ def forecast(
     if plain_end <= window_end:
         return Forecast(ends_at=plain_end, warning=None)
     day = "" if local.date() == closes.date() else f" on {local:%Y-%m-%d}"
-    pace = f" at {timedelta(minutes=1) / interval:g}/min" if interval else ""
+    pace = f" at {timedelta(minutes=1) / interval:.3g}/min" if interval else ""
     sentence = f"{targets:,} targets{pace} ends {local:%H:%M}{day}; the window closes {closes:%H:%M}"
     if on_window_end is OnWindowEnd.STOP:
         return Forecast(ends_at=plain_end, warning=sentence)
@@ -78,6 +78,13 @@ def held_up(told: Forecast, closed: Open | Closed) -> Forecast:
     warning = "; ".join(filter(None, (told.warning, sentence)))
     ends_at = None if closed.until is None else told.ends_at
     return Forecast(ends_at=ends_at, warning=warning, look_at=told.ends_at)
+
+
+def warned(told: Forecast, sentence: str | None) -> Forecast:
+    """The forecast with one more warning; the same with None."""
+    if sentence is None:
+        return told
+    return replace(told, warning="; ".join(filter(None, (told.warning, sentence))))
 
 
 def through_windows(window: Window, start: datetime, needed: timedelta) -> datetime | None:

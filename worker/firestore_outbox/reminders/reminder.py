@@ -11,10 +11,9 @@ calendar (reminders/calendar.py), and what to do about them is decided below:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
@@ -22,29 +21,26 @@ from pydantic import (
     AfterValidator,
     AwareDatetime,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     StringConstraints,
     ValidationError,
     model_validator,
 )
-from pydantic_core import ErrorDetails
 
 from firestore_outbox.accounts.window import Window
-from firestore_outbox.messages.checked_fields import AccountId, Address, TimeZone, sentence_of
-from firestore_outbox.messages.model import Part, Parts
+from firestore_outbox.messages.checked_fields import AccountId, TimeZone, fault, sentence_of
+from firestore_outbox.messages.model import ClearParts, Part
+from firestore_outbox.reminders.choices import Category, Missed, OnWindowEnd
 from firestore_outbox.reminders.reminder_states import ReminderStatus
-from firestore_outbox.reminders.run import OnWindowEnd, Target
+from firestore_outbox.reminders.run import Target
+from firestore_outbox.reminders.targets import have_variables, inline_targets, without_values
 
 LATE = timedelta(minutes=10)
 """A fire that is later than this was missed."""
 MAX_INLINE_TARGETS = 5_000
 """In the document itself, which Firestore limits to 1 MiB."""
-
-
-class Missed(StrEnum):
-    SKIP = "skip"
-    RUN_ONCE = "runOnce"
 
 
 class _Model(BaseModel):
@@ -95,9 +91,14 @@ class Reminder:
     status: ReminderStatus
     """A person pauses it; the worker ends it after its last fire."""
     created_at: datetime
-    """No fire before it, but for a time that was itself asked for (`due`)."""
+    """No fire before it, except at a time that was itself asked for (`due`)."""
     last_fire_at: datetime | None = None
     """Moves with each fire, and with each one that is passed over."""
+    is_personal: bool = False
+    """Whether `{name}` in its parts stands for a variable of the target."""
+    category: Category = Category.UTILITY
+    rescheduled_at: datetime | None = None
+    """When an edit last changed the schedule: times of the new one that had passed by then do not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,7 @@ Calendar = Callable[[datetime], datetime | None]
 
 def due(reminder: Reminder, calendar: Calendar, now: datetime) -> Fire | PassOver | SleepUntil | Over:
     """For a reminder that is active."""
-    at = calendar(reminder.last_fire_at or _beginning(reminder))
+    at = calendar(_counted_from(reminder))
     if at is None:
         return Over()
     if at > now:
@@ -154,10 +155,18 @@ def due(reminder: Reminder, calendar: Calendar, now: datetime) -> Fire | PassOve
     return Fire(last) if reminder.missed is Missed.RUN_ONCE else PassOver(last)
 
 
+def _counted_from(reminder: Reminder) -> datetime:
+    if reminder.last_fire_at is None:
+        return _beginning(reminder)
+    return (
+        reminder.last_fire_at if reminder.rescheduled_at is None else max(reminder.last_fire_at, _beginning(reminder))
+    )
+
+
 def _beginning(reminder: Reminder) -> datetime:
     """Just before the first time that counts. "Now" has passed by the time it is written down, and counts all the same;
     the 09:00 of every day does not count for a reminder that was made at 09:05."""
-    first = reminder.created_at
+    first = reminder.rescheduled_at or reminder.created_at
     match reminder.schedule:
         case Once(at=at):
             first = at
@@ -183,20 +192,18 @@ def _last_until(calendar: Calendar, at: datetime, now: datetime) -> datetime:
 # --- reading it ----------------------------------------------------------------------------------------------------
 
 
-class _Target(_Model):
-    id: Annotated[str, StringConstraints(min_length=1, max_length=256)]
-    to: Address
+def _hour(least: int, most: int) -> BeforeValidator:
+    def check(value: Any) -> Any:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise fault(f"must be a whole hour from {least} to {most}")
+        return value
 
-    @model_validator(mode="before")
-    @classmethod
-    def _an_address_alone(cls, raw: Any) -> Any:
-        """Where nobody needs names for them, a target is its address."""
-        return {"id": raw, "to": raw} if isinstance(raw, str) else raw
+    return BeforeValidator(check)
 
 
 class _Hours(_Model):
-    startHour: Annotated[int, Field(ge=0, le=23)] = 6
-    endHour: Annotated[int, Field(ge=1, le=24)] = 18
+    startHour: Annotated[int, _hour(0, 23)] = 6
+    endHour: Annotated[int, _hour(1, 24)] = 18
 
     @model_validator(mode="after")
     def _is_a_window(self) -> _Hours:
@@ -208,16 +215,19 @@ class _Hours(_Model):
 class _Document(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore")
     accountId: AccountId
-    parts: Parts
-    targets: Annotated[list[_Target], Field(max_length=MAX_INLINE_TARGETS)] = []
+    parts: ClearParts
+    targets: Annotated[list[Any], Field(max_length=MAX_INLINE_TARGETS)] = []
     timezone: TimeZone
     window: _Hours = _Hours()
     schedule: Annotated[Schedule, Field(discriminator="type")]
     onWindowEnd: Annotated[OnWindowEnd, Field(strict=False)] = OnWindowEnd.STOP
     missed: Annotated[Missed, Field(strict=False)] = Missed.SKIP
+    category: Annotated[Category, Field(strict=False)] = Category.UTILITY
     status: Annotated[ReminderStatus, Field(strict=False)] = ReminderStatus.ACTIVE
     createdAt: AwareDatetime
     lastFireAt: AwareDatetime | None = None
+    rescheduledAt: AwareDatetime | None = None
+    personal: bool = False
 
 
 def parse_reminder(reminder_id: str, raw: Mapping[str, Any]) -> Reminder | InvalidReminder:
@@ -226,69 +236,27 @@ def parse_reminder(reminder_id: str, raw: Mapping[str, Any]) -> Reminder | Inval
     except ValidationError as error:
         account_id, faults = raw.get("accountId"), error.errors(include_url=False)[:10]
         known = account_id if isinstance(account_id, str) else None
-        return InvalidReminder(reminder_id, tuple(_sentence(fault) for fault in faults), known)
+        return InvalidReminder(reminder_id, tuple(f"{sentence_of(fault)}." for fault in faults), known)
     except (TypeError, ValueError, RecursionError):
         return InvalidReminder(reminder_id, ("The document is not a set of fields.",))
-    twice = _first_twice([target.id for target in document.targets])
-    if twice is not None:
-        return InvalidReminder(reminder_id, (f"targets: {twice!r} is there twice.",), document.accountId)
+    targets, parts = inline_targets(document.targets), tuple(document.parts)
+    is_personal = document.personal or have_variables(targets)
+    if is_personal and (lacking := without_values(parts, targets)):
+        return InvalidReminder(reminder_id, lacking, document.accountId)
     hours = document.window
     return Reminder(
         reminder_id=reminder_id,
         account_id=document.accountId,
-        parts=tuple(document.parts),
-        targets=tuple(Target(target_id=target.id, to=target.to) for target in document.targets),
+        parts=parts,
+        targets=targets,
+        is_personal=is_personal,
         window=Window(start_hour=hours.startHour, end_hour=hours.endHour, zone=ZoneInfo(document.timezone)),
         schedule=document.schedule,
         on_window_end=document.onWindowEnd,
         missed=document.missed,
+        category=document.category,
         status=document.status,
         created_at=document.createdAt,
         last_fire_at=document.lastFireAt,
+        rescheduled_at=document.rescheduledAt,
     )
-
-
-def _first_twice(names: list[str]) -> str | None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    return None
-
-
-def parse_targets(raw: Any) -> tuple[Target, ...] | str:
-    """A document of the subcollection; or what is wrong with it."""
-    try:
-        targets = _Chunk.model_validate({"targets": raw}).targets
-    except ValidationError as error:
-        return _sentence(error.errors(include_url=False)[0])
-    return tuple(Target(target_id=target.id, to=target.to) for target in targets)
-
-
-def judge_targets(raw: Sequence[Any], *, most_faults: int) -> tuple[Target, ...] | tuple[str, ...]:
-    """All targets of a reminder that is to be made; or what is wrong with them."""
-    if not raw:
-        return ("targets: there are none.",)
-    try:
-        targets = _Targets.model_validate({"targets": list(raw)}).targets
-    except ValidationError as error:
-        return tuple(_sentence(fault) for fault in error.errors(include_url=False)[:most_faults])
-    twice = _first_twice([target.id for target in targets])
-    if twice is not None:
-        return (f"targets: {twice!r} is there twice.",)
-    return tuple(Target(target_id=target.id, to=target.to) for target in targets)
-
-
-class _Targets(BaseModel):
-    model_config = ConfigDict(strict=True)
-    targets: list[_Target]
-
-
-class _Chunk(BaseModel):
-    model_config = ConfigDict(strict=True)
-    targets: Annotated[list[_Target], Field(min_length=1, max_length=1_000)]
-
-
-def _sentence(found: ErrorDetails) -> str:
-    return f"{sentence_of(found)}."

@@ -21,6 +21,8 @@ class ReminderEvent(StrEnum):
     """The last of its targets is written."""
     RUN_OUT = "run_out"
     """Its schedule has no further time."""
+    RESCHEDULE = "reschedule"
+    """An edit gave it a schedule with a time ahead."""
 
 
 _S, _E = ReminderStatus, ReminderEvent
@@ -32,4 +34,7 @@ TRANSITIONS: Mapping[tuple[ReminderStatus, ReminderEvent], ReminderStatus] = {
     (_S.PAUSED, _E.PAUSE): _S.PAUSED,
     (_S.PAUSED, _E.RESUME): _S.ACTIVE,
     (_S.PAUSED, _E.COMPLETE): _S.ACTIVE,
+    (_S.ACTIVE, _E.RESCHEDULE): _S.ACTIVE,
+    (_S.PAUSED, _E.RESCHEDULE): _S.PAUSED,
+    (_S.ENDED, _E.RESCHEDULE): _S.ACTIVE,
 }

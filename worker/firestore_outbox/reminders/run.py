@@ -15,14 +15,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, StrEnum
 from hashlib import sha256
 from typing import Any
 
 from firestore_outbox.accounts.window import Window
-from firestore_outbox.messages.model import Part
+from firestore_outbox.messages.model import Part, StoredPart
+from firestore_outbox.reminders.choices import Category, OnWindowEnd
 from firestore_outbox.transitions import after
 
 
@@ -75,15 +76,17 @@ class Command(StrEnum):
     CANCEL = "cancel"
 
 
-class OnWindowEnd(StrEnum):
-    STOP = "stop"
-    RESUME_NEXT_DAY = "resumeNextDay"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     target_id: str
     to: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+    timezone: str | None = None
+    """Where the recipient is; None: as its phone number tells."""
+    parts: tuple[StoredPart, ...] | None = None
+    """Its own, with its values in them: of a target that is tried again. None: those of the run."""
+    fault: str | None = None
+    """Why nothing can be sent to it, in words. None: it is good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +111,7 @@ class Counts:
     skipped: int = 0
     cancelled: int = 0
     uncertain: int = 0
-    """Nobody knows whether they were sent: settled by a receipt, or by a person."""
+    """It is unknown whether they were sent: settled by a receipt, or by a person."""
     delivered: int = 0
     read: int = 0
 
@@ -132,6 +135,9 @@ class Run:
     """128 random bits in hexadecimal, from which the targets' ids are derived. None: made before runs had seeds."""
     retry_of: str | None = None
     """The run whose failed targets these are."""
+    is_personal: bool = False
+    """Whether the parts have placeholders for the targets' variables."""
+    category: Category = Category.UTILITY
 
     status: RunStatus = RunStatus.PENDING
     """Moves as TRANSITIONS says."""
@@ -147,6 +153,10 @@ class Run:
     window_closed: bool = False
     """Set when the window ended with documents left."""
     started_at: datetime | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.status in ENDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,14 +256,20 @@ def error_summary(run: Run, counts: Counts, *, most_often: str | None) -> str | 
     if run.requested is Command.CANCEL:
         return f"Cancelled. {reached}"
     if run.window_closed and counts.skipped:
-        local = run.window_end_at.astimezone(run.window.zone)
+        capacity = "This account is at capacity for this fan-out"
         return (
-            f"Delivery window closed at {local:%H:%M} ({run.window.zone.key}). {reached} "
-            "This account is at capacity for this fan-out — consider sending the remainder from another paired account."
+            f"{closed_sentence(run, counts)} {capacity} — consider sending the remainder from another paired account."
         )
     because = f" Most often: {most_often}." if most_often else ""
-    doubtful = f" {counts.uncertain} are uncertain: nobody knows whether they were sent." if counts.uncertain else ""
+    doubtful = f" {counts.uncertain} are uncertain: it is unknown whether they were sent." if counts.uncertain else ""
     return f"{reached} {counts.failed} failed.{because}{doubtful}"
+
+
+def closed_sentence(run: Run, counts: Counts) -> str:
+    """That the window closed, and how far the run got."""
+    local = run.window_end_at.astimezone(run.window.zone)
+    reached = f"{counts.sent} of {counts.total} groups delivered."
+    return f"Delivery window closed at {local:%H:%M} ({run.window.zone.key}). {reached}"
 
 
 def run_id_of(reminder_id: str, fire_at: datetime) -> str:

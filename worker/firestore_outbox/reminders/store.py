@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -15,12 +15,14 @@ from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.gateway import Committed, Conflict, Gateway, Snapshot
 from firestore_outbox.firestore.queries import Find
 from firestore_outbox.firestore.values import Version
-from firestore_outbox.firestore.writes import DELETE, SERVER_TIME, WriteOp, create, update
+from firestore_outbox.firestore.writes import DELETE, SERVER_TIME, WriteOp, create, delete, update
 from firestore_outbox.messages.model import Part
+from firestore_outbox.reminders.choices import Category, OnWindowEnd
 from firestore_outbox.reminders.forecast import Forecast
+from firestore_outbox.reminders.progress import Rate
 from firestore_outbox.reminders.reminder import InvalidReminder, Reminder, parse_reminder
 from firestore_outbox.reminders.reminder_states import TRANSITIONS, ReminderEvent, ReminderStatus
-from firestore_outbox.reminders.run import Command, Counts, Cursor, OnWindowEnd, Run, RunStatus
+from firestore_outbox.reminders.run import Command, Counts, Cursor, Run, RunStatus
 from firestore_outbox.transitions import after
 
 INCOMPLETE = "incomplete"
@@ -66,7 +68,7 @@ class RunStore:
         return parsed if isinstance(parsed, InvalidReminder) else StoredReminder(parsed, snapshot.version)
 
     async def add_reminder(
-        self, reminder_id: str, fields: Mapping[str, Any], chunks: Sequence[Sequence[Mapping[str, str]]]
+        self, reminder_id: str, fields: Mapping[str, Any], chunks: Sequence[Sequence[Mapping[str, Any]]]
     ) -> bool:
         """Its name first, which keeps others away from its targets; until all of those are there it is `incomplete`,
         and paused. False: there is one of this id, and nothing was written."""
@@ -81,32 +83,75 @@ class RunStore:
         return True
 
     async def complete_reminder(
-        self, reminder_id: str, version: Version, chunks: Sequence[Sequence[Mapping[str, str]]]
+        self, reminder_id: str, version: Version, chunks: Sequence[Sequence[Mapping[str, Any]]]
     ) -> bool:
-        """All of its targets, and then it is active. False: somebody changed it meanwhile, or completed it."""
-        for number, chunk in enumerate(chunks):
-            path = f"{paths.targets(reminder_id)}/{number:06}"
-            await self._gateway.commit([WriteOp(path, {"targets": [dict(one) for one in chunk]}, masked=False)])
+        """All of its targets, and then it is active. False: it was changed meanwhile, or completed."""
+        await self._write_chunks(reminder_id, chunks)
         status = after(TRANSITIONS, ReminderStatus.PAUSED, ReminderEvent.COMPLETE)
         active = {"status": status.value, INCOMPLETE: DELETE}
         result = await self._gateway.commit([update(paths.reminder(reminder_id), active, version=version)])
         return not isinstance(result, Conflict)
 
+    async def _write_chunks(self, reminder_id: str, chunks: Sequence[Sequence[Mapping[str, Any]]]) -> None:
+        for number, chunk in enumerate(chunks):
+            path = f"{paths.targets(reminder_id)}/{number:06}"
+            await self._gateway.commit([WriteOp(path, {"targets": [dict(one) for one in chunk]}, masked=False)])
+
     async def reminder_document(self, reminder_id: str) -> Snapshot | None:
         """As it is, also if nothing can be made of it."""
         return await self._gateway.get(paths.reminder(reminder_id))
 
-    async def reminders(self, limit: int) -> list[Snapshot]:
-        return await self._gateway.find(Find(collection=paths.REMINDERS, order_by=("__name__",), limit=limit))
+    async def reminders(self, limit: int, account_id: str | None = None) -> list[Snapshot]:
+        """By id; of all accounts if `account_id` is None."""
+        where = () if account_id is None else (("accountId", "==", account_id),)
+        query = Find(collection=paths.REMINDERS, where=where, order_by=("__name__",), limit=limit)
+        return await self._gateway.find(query)
 
     async def set_reminder(self, stored: StoredReminder, fields: Mapping[str, Any]) -> Committed | Conflict:
         path = paths.reminder(stored.reminder.reminder_id)
         return await self._gateway.commit([update(path, fields, version=stored.version)])
 
-    async def set_reminder_status(self, reminder_id: str, status: ReminderStatus) -> bool:
-        """False: there is no such reminder."""
-        written = update(paths.reminder(reminder_id), {"status": status.value}, version=None)
-        return not isinstance(await self._gateway.commit([written]), Conflict)
+    async def change_reminder(self, found: Snapshot, fields: Mapping[str, Any], others: Sequence[WriteOp] = ()) -> bool:
+        """The document as it was read gets these fields, with the other writes in the same commit. False: something
+        had changed."""
+        changed = update(found.path, fields, version=found.version)
+        return not isinstance(await self._gateway.commit([changed, *others]), Conflict)
+
+    async def replace_targets(
+        self,
+        found: Snapshot,
+        fields: Mapping[str, Any],
+        chunks: Sequence[Sequence[Mapping[str, Any]]],
+        others: Sequence[WriteOp] = (),
+    ) -> bool:
+        """With new fields and new targets. While documents of targets are written or taken away, the reminder is
+        `incomplete`, and does not fire. False: something had changed."""
+        beside = await self._chunk_paths(found.id)
+        if not chunks and not beside:
+            return await self.change_reminder(found, {**fields, INCOMPLETE: DELETE}, others)
+        made = update(found.path, {**fields, INCOMPLETE: True}, version=found.version)
+        result = await self._gateway.commit([made])
+        if isinstance(result, Conflict):
+            return False
+        for path in beside[len(chunks) :]:
+            await self._gateway.commit([delete(path)])
+        await self._write_chunks(found.id, chunks)
+        done = update(found.path, {INCOMPLETE: DELETE}, version=result.versions[0])
+        finished = await self._gateway.commit([done, *others])
+        return not isinstance(finished, Conflict)
+
+    async def remove_reminder(self, found: Snapshot) -> bool:
+        """With its targets. False: something had changed."""
+        if not await self.change_reminder(found, {INCOMPLETE: True}):
+            return False
+        for path in await self._chunk_paths(found.id):
+            await self._gateway.commit([delete(path)])
+        await self._gateway.commit([delete(found.path)])
+        return True
+
+    async def _chunk_paths(self, reminder_id: str) -> list[str]:
+        query = Find(collection=paths.targets(reminder_id), order_by=("__name__",), select=("__name__",))
+        return [chunk.path for chunk in await self._gateway.find(query)]
 
     async def fire(self, stored: StoredReminder, run: Run, next_fire_at: datetime | None) -> Committed | Conflict:
         """The run, and that the reminder has fired: both or neither."""
@@ -184,6 +229,10 @@ def _created(run: Run) -> WriteOp:
         fields["reminderId"] = run.reminder_id
     if run.retry_of is not None:
         fields["retryOf"] = run.retry_of
+    if run.is_personal:
+        fields["personal"] = True
+    if run.category is not Category.UTILITY:
+        fields["category"] = run.category.value
     return create(paths.run(run.run_id), fields)
 
 
@@ -200,6 +249,8 @@ def _stored(snapshot: Snapshot) -> StoredRun:
         reminder_id=data.get("reminderId"),
         seed=data.get("seed"),
         retry_of=data.get("retryOf"),
+        is_personal=data.get("personal", False),
+        category=Category(data.get("category", Category.UTILITY)),
         status=RunStatus(data["status"]),
         requested=Command(data["requested"]) if data.get("requested") else None,
         window_end_at=data["windowEndAt"],
@@ -242,3 +293,18 @@ def counts_of(data: Mapping[str, Any]) -> Counts | None:
 
 def forecast_fields(forecast: Forecast, at: datetime) -> dict[str, Any]:
     return {"endsAt": forecast.ends_at, "warning": forecast.warning, "at": at}
+
+
+def rate_of(data: Mapping[str, Any]) -> Rate | None:
+    """What the run remembers of its rate; None before the first refresh."""
+    rate = data.get("rate")
+    if not isinstance(rate, Mapping) or not isinstance(rate.get("at"), datetime):
+        return None
+    seconds = rate.get("secondsEach")
+    each = timedelta(seconds=seconds) if isinstance(seconds, int | float) else None
+    return Rate(waiting=int(rate.get("waiting") or 0), at=rate["at"], each=each)
+
+
+def rate_fields(rate: Rate) -> dict[str, Any]:
+    learned = {} if rate.each is None else {"secondsEach": rate.each.total_seconds()}
+    return {"waiting": rate.waiting, "at": rate.at, **learned}

@@ -14,7 +14,8 @@ from firestore_outbox.accounts.store import AccountStore
 from firestore_outbox.accounts.window import opening_before
 from firestore_outbox.clock import Clock
 from firestore_outbox.firestore.writes import ServerTime
-from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
+from firestore_outbox.messages.model import OutboxMessage
+from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.messages.store import MessageStore
 from firestore_outbox.messages.validation import InvalidMessage
 from firestore_outbox.reminders.due_times import due_at
@@ -27,7 +28,7 @@ from firestore_outbox.sending.refuse import refuse, unwritable
 PAGE = 300
 
 MayGoOn = Callable[[], bool]
-"""Whether the run's lane is still ours. A page that is written late, when somebody else has it, would undo what was
+"""Whether the run's lane is still ours. A page that is written late, when another worker has it, would undo what was
 done meanwhile: what had been brought back would be parked for ever."""
 Change = Callable[[OutboxMessage, int], OutboxMessage | None]
 """Given a document and its place among those changed; None leaves it as it is."""

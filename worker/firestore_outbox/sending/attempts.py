@@ -58,6 +58,8 @@ class Attempts:
         account, now = self._account.now, self._outbox.clock()
         if account.per_recipient:
             await self._holder.write(lambda lane: lane_after_claims(lane, planned.claims, account, now))
+        if not self._holder.may_start():
+            return  # what is claimed now would be given back, and might come after a takeover's `doubtUntil`
         for claim in await self._candidates.claim(planned, self._holder.hold):
             self.in_flight[claim.valid.thread_id] = claim
             if (run_id := claim.valid.run_id) is not None:
@@ -114,7 +116,7 @@ class Attempts:
                 self._account.expire()  # see whether the account is parked now
 
     async def report_dry_runs(self, *, except_for: str | None) -> None:
-        """Report the runs of which nothing waits any more; `except_for` has the next document that is due."""
+        """Report the runs that have nothing waiting any more; `except_for` has the next document that is due."""
         dry = self._runs - {except_for}
         for run_id in sorted(dry):
             await self._outbox.on_dry(run_id)

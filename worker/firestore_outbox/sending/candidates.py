@@ -16,8 +16,10 @@ from firestore_outbox.errors import Unwritable
 from firestore_outbox.firestore.gateway import Conflict
 from firestore_outbox.lane.lease import Hold
 from firestore_outbox.lane.ref import LaneRef
-from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
+from firestore_outbox.messages.model import OutboxMessage
 from firestore_outbox.messages.outbox_document import Stored
+from firestore_outbox.messages.priority import Priority
+from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.messages.store import MessageStore
 from firestore_outbox.messages.validation import InvalidMessage
 from firestore_outbox.sending.page_cursor import PAUSE_FOR_EACH, Cursor, is_confirmed, next_cursor
@@ -46,12 +48,18 @@ class Candidates:
         """Looked for by their id, and not there to be claimed."""
         self.exhausted = False
         """Everything that was due by `due_by` is here."""
+        self.is_last_page = False
+        """The last page was not full: nothing that was due is behind it."""
         self.read_at: datetime | None = None
         """When the last page was read."""
         self.due_by: datetime | None = None
         """How far its query went."""
         self.moment: datetime | None = None
-        """Of which the last page is true, by the database."""
+        """When the last page was true, by the database."""
+        self.in_flight: list[Stored] | None = None
+        """What the last page found in flight, beside our own; None: it was not the first page, and did not look."""
+        self.readings = 0
+        """How often everything was read from the start, because something had changed."""
         self._ordered: list[OutboxMessage | InvalidMessage] | None = None
         """What `in_order` gave last, if it still holds."""
 
@@ -98,14 +106,20 @@ class Candidates:
         `skip` are the documents in flight. `due_by` is not beyond the database's time."""
         if self._continue_at is None:
             limit += self.known_in_overlap
-        page = await self._messages.due(self._ref.key, due_by, limit, self._continue_at or self._cursor)
+        after = self._continue_at or self._cursor
+        page = await self._messages.due(self._ref.key, due_by, limit, after)
         if self._continue_at is None or self._scan_at is None:
             self._scan_at = page.moment
         found = page.documents
-        new = [stored for stored in found if stored.request_id not in skip and stored.request_id not in self._kept]
-        for stored in found:
+        others = [stored for stored in found if stored.request_id not in skip]
+        waiting = [stored for stored in others if stored.status != OutboxStatus.SENDING]
+        self.in_flight = (
+            None if after is not None else [stored for stored in others if stored.status == OutboxStatus.SENDING]
+        )
+        new = [stored for stored in waiting if stored.request_id not in self._kept]
+        for stored in waiting:
             known = self._kept.get(stored.request_id)
-            if stored.request_id not in skip and (known is None or known.version < stored.version):
+            if known is None or known.version < stored.version:
                 self._kept[stored.request_id] = stored
         self._ordered = None
         self.read_at, self.due_by, self.moment = now, due_by, page.moment
@@ -113,9 +127,12 @@ class Candidates:
             # A malformed document has no place in the order to continue from: the next page begins at the start.
             self._last = found[-1] if isinstance(found[-1].message, OutboxMessage) else None
             self._cursor = next_cursor(_place(self._last), self._scan_at, self._overlap)
-        is_last_page = len(found) < limit and not page.is_cut
-        # A page that was cut by its bytes is continued: a new scan might be cut before it comes to anything new.
-        is_new_scan = is_last_page or (self.known_in_overlap <= limit // 10 and not page.is_cut)
+        self.is_last_page = is_last_page = len(found) < limit and not page.is_cut
+        # A page that was cut by its bytes is continued: a new scan might be cut before it comes to anything new. A page
+        # whose end became visible after the scan's moment is not: what follows could not go before another scan either.
+        is_new_scan = is_last_page or (
+            not page.is_cut and (self.known_in_overlap <= limit // 10 or not self._is_confirmed(found[-1]))
+        )
         self._continue_at = None if is_new_scan else _place(self._last)
         self.exhausted = is_last_page and all(
             self._is_confirmed(stored) or stored.request_id in self._named for stored in self._kept.values()
@@ -153,8 +170,8 @@ class Candidates:
         self._gone.update(one for one in wanted if one not in self._kept)
 
     def settled(self, stored: Stored | None) -> None:
-        """A document as it is after an attempt; None if it has ended. In the queue again, by us or by whoever had it
-        before, it is a candidate wherever its page ends. In doubt, it is one when its thread's hold elapses."""
+        """A document as it is after an attempt; None if it has ended. In the queue again, by us or by the worker that
+        had it before, it is a candidate wherever its page ends. In doubt, it is one when its thread's hold elapses."""
         if stored is None:
             return
         self._gone.discard(stored.request_id)
@@ -163,6 +180,26 @@ class Candidates:
         self._ordered = None
         self._kept[stored.request_id] = stored
         self._named.add(stored.request_id)
+
+    @property
+    def has_page(self) -> bool:
+        return self._scan_at is not None
+
+    @property
+    def has_bulk(self) -> bool:
+        messages = (stored.message for stored in self._kept.values())
+        return any(isinstance(one, OutboxMessage) and one.priority is Priority.BULK for one in messages)
+
+    def move_up(self, found: Sequence[Stored], skip: Collection[str]) -> None:
+        """The first messages of a thread, all of them: candidates wherever their page ends. `skip` are in flight."""
+        self._ordered = None
+        for stored in found:
+            known = self._kept.get(stored.request_id)
+            if stored.request_id in skip or stored.status == OutboxStatus.SENDING:
+                continue
+            if known is None or known.version < stored.version:
+                self._kept[stored.request_id] = stored
+            self._named.add(stored.request_id)
 
     def take_out(self, request_id: str) -> Stored:
         self._ordered = None
@@ -175,6 +212,7 @@ class Candidates:
         self._named.clear()
         self._gone.clear()
         self._last = self._cursor = self._continue_at = self._scan_at = None
+        self.readings += 1
         self.exhausted = False
 
     async def claim(self, plan: Plan, hold: Hold) -> list[Stored]:

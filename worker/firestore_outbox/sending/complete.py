@@ -4,8 +4,8 @@ What a message leaves on its lane (a hold on its thread, a pause) is written bef
 queue: a crash in between leaves a hold for a message that the takeover settles, never a message that others overtake.
 
 A holder that has lost its lane can leave nothing on it any more. But what the provider told it is still true: messages
-that ended are written as such, each under its own claim. Those that would go back to the queue are left to whoever has
-the lane now.
+that ended are written as such, each under its own claim. Those that would go back to the queue are left to the worker
+that has the lane now.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ from firestore_outbox.firestore.compare_and_set import AGAIN, Again, Contended, 
 from firestore_outbox.firestore.gateway import Committed, Conflict
 from firestore_outbox.firestore.writes import WriteOp
 from firestore_outbox.lane.holder import Holder, LaneLost
+from firestore_outbox.lane.recent import Recent
 from firestore_outbox.lane.state import Lane
-from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
+from firestore_outbox.messages.model import OutboxMessage
 from firestore_outbox.messages.outbox_document import Stored
+from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.messages.store import MessageStore, completion
-from firestore_outbox.sending.completion import WriteAgain, lane_after, reconcile, thread_held_until
-from firestore_outbox.sending.decide import Effect, ParkAccount, ThrottleApp, Verdict
+from firestore_outbox.sending.completion import WriteAgain, counted, lane_after, reconcile, thread_held_until
+from firestore_outbox.sending.decide import Effect, ParkAccount, RetryAt, ThrottleApp, Verdict
 from firestore_outbox.sending.refuse import refuse, unwritable
 
 T = TypeVar("T")
@@ -46,6 +48,20 @@ class _Ended:
     claim: Stored
     verdict: Verdict
     written: asyncio.Future[Stored | None]
+
+
+def count_attempt(verdict: Verdict) -> None:
+    """Once it is written."""
+    message, error = verdict.message, verdict.message.last_error
+    log.attempt_ended(
+        message.account_id,
+        message.request_id,
+        type(verdict).__name__,
+        message.status,
+        code=None if error is None else error.code.value,
+        again_at=verdict.at if isinstance(verdict, RetryAt) else None,
+    )
+    metrics.attempt(message.status.value)
 
 
 class Completer:
@@ -69,9 +85,12 @@ class Completer:
         self._writer: asyncio.Task[None] | None = None
         self._freed: dict[str, str] = {}
         """threadId -> the message that the thread need not wait for any longer."""
+        self._recent = holder.lane.recent
+        """With everything that ended in this turn. Only the holder counts, so writing it twice adds nothing."""
+        holder.count_with(lambda lane: replace(lane, recent=self._recent))
 
     async def complete(self, claim: Stored, verdict: Verdict) -> Stored | None:
-        """The document as it is afterwards, or as somebody else put it back in the queue; None if it was settled."""
+        """The document as it is afterwards, or as another worker put it back in the queue; None if it was settled."""
         ended = _Ended(claim, verdict, asyncio.get_running_loop().create_future())
         self._ended.append(ended)
         if self._writer is None:
@@ -79,8 +98,8 @@ class Completer:
         return await ended.written
 
     async def give_back(self, claim: Stored) -> Stored | None:
-        """A claim that was never used: the document as if it had not been made, but for the count. None if it is not in
-        the queue any more. Its place in the order is what it was, so it leaves no hold."""
+        """A claim that was never used: the document as if it had not been made, except for the count. None if it is not
+        in the queue any more. Its place in the order is what it was, so it leaves no hold."""
         claimed_by = claim.valid.claimed_by
 
         async def attempt() -> Stored | Again | None:
@@ -107,6 +126,16 @@ class Completer:
         """The lane without the holds of messages that have ended: written when the lane is written anyway."""
         ended = {thread_id for thread_id, hold in lane.holds.items() if self._freed.get(thread_id) == hold.request_id}
         return lane.without_names(frozenset(ended & self._freed.keys()), self._clock())
+
+    def count(self, verdict: Verdict, *, before: Recent | None = None) -> Recent:
+        """Count an end for the console. Returns the counts before it; `before` takes an end back that was not
+        written."""
+        known = self._recent
+        if before is None:
+            self._recent = known.plus(self._clock(), counted(verdict))
+        else:
+            self._recent = before
+        return known
 
     async def _write_all(self) -> None:
         """While one commit is under way, what ends gathers for the next."""
@@ -159,8 +188,8 @@ class Completer:
 
     def _written(self, ended: _Ended, stored: Stored) -> None:
         message = ended.verdict.message
-        log.attempt_ended(message.account_id, message.request_id, type(ended.verdict).__name__, message.status)
-        metrics.attempt(message.status.value)
+        count_attempt(ended.verdict)
+        self.count(ended.verdict)
         self._let_go(ended)
         if not ended.written.done():
             ended.written.set_result(replace(stored, message=message))

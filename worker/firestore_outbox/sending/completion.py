@@ -3,8 +3,8 @@
 A message that goes back to the queue leaves a hold that names it, so that it stays first in its thread; a message that
 ended drops the hold it left before. Both are written with the completion, under the lane's fence.
 
-Completion is one commit without a read, on the version that the claim returned. If that fails, somebody touched the
-document in between, and `reconcile` says what our result is still worth:
+Completion is one commit without a read, on the version that the claim returned. If that fails, another writer touched
+the document in between, and `reconcile` says what our result is still worth:
 
     still our claim (a cancel was requested)     write again, on the new version
     settled by a receipt, or ended               leave it
@@ -18,8 +18,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import assert_never
 
+from firestore_outbox.lane.recent import Minute
 from firestore_outbox.lane.state import Lane, ThreadHold
-from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
+from firestore_outbox.messages.model import OutboxMessage
+from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.sending.decide import (
     MarkFailed,
     MarkSent,
@@ -71,6 +73,16 @@ def thread_held_until(verdict: Verdict) -> datetime | None:
             assert_never(verdict)
 
 
+def counted(verdict: Verdict) -> Minute:
+    """For the counters that people see (lane/recent.py)."""
+    is_throttled = any(isinstance(effect, ThrottleLane | ThrottleApp) for effect in verdict.effects)
+    return Minute(
+        sent=int(isinstance(verdict, MarkSent)),
+        failed=int(isinstance(verdict, MarkFailed)),
+        throttled=int(is_throttled),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class WriteAgain:
     """Write this on the version just read."""
@@ -80,7 +92,7 @@ class WriteAgain:
 
 @dataclass(frozen=True, slots=True)
 class LeaveIt:
-    """Somebody settled it, or goes on with it. Our result is not needed."""
+    """Another worker settled it, or goes on with it. Our result is not needed."""
 
 
 def reconcile(current: OutboxMessage | None, claimed: OutboxMessage, verdict: Verdict) -> WriteAgain | LeaveIt:
@@ -93,7 +105,7 @@ def reconcile(current: OutboxMessage | None, claimed: OutboxMessage, verdict: Ve
         return LeaveIt()  # the latter: what we sent bounced meanwhile, and an operator put the message back
     accepted = verdict.message
     if current.status in (OutboxStatus.QUEUED, OutboxStatus.UNCERTAIN):
-        # Somebody gave us up and put it back; but we know that it was accepted. It must not go out again.
+        # Another worker gave us up and put it back; but we know that it was accepted. It must not go out again.
         at = accepted.sent_at or current.created_at
         return WriteAgain(current.sent(provider_message_id=accepted.provider_message_id, at=at))
     if current.status is OutboxStatus.SENT and current.provider_message_id is None:

@@ -1,6 +1,6 @@
 """What becomes of a message after an attempt: one decision from the document, the outcome and the account's policy.
 
-Who is authoritative: the provider about what happened; when it said nothing, nobody. A worker that crashed while
+Who is authoritative: the provider about what happened; when it said nothing, no one is. A worker that crashed while
 `sending` leaves the same doubt as a call that was never answered, so both are one outcome, `Unknown`, and one decision:
 
     safe to resend with the same key     -> queued again, after a wait
@@ -21,7 +21,7 @@ from datetime import datetime, timedelta
 from typing import assert_never
 
 from firestore_outbox.accounts.account import OnUncertain
-from firestore_outbox.messages.model import OutboxMessage
+from firestore_outbox.messages.model import OutboxMessage, TemplatePart
 from firestore_outbox.providers.outcome import (
     AuthFailed,
     Capability,
@@ -51,6 +51,8 @@ class Policy:
     on_uncertain: OnUncertain = OnUncertain.HOLD
     receipt_wait: timedelta = timedelta(minutes=2)
     """How long a receipt may take to settle an unknown outcome."""
+    fallback: TemplatePart | None = None
+    """The account's template for recipients who have not written lately."""
 
 
 # --- what else an attempt can mean --------------------------------------------------------------------------------
@@ -160,7 +162,7 @@ def decide(
         case NotConnected():
             at = now + policy.backoff.delay(message.attempts, jitter=jitter, retry_after=outcome.retry_after)
             error = _error(ErrorCode.NOT_CONNECTED, outcome.detail, now)
-            # It waits for the lane, and for no time of its own: the lane may go on before the pause is over.
+            # It waits for the lane, and for no time of its own: the lane may go on before the pause ends.
             return _wait(message, now, error, now, outcome.parts_sent, (PauseLane(at),))
         case AuthFailed():
             error = _error(ErrorCode.AUTH, outcome.detail, now)
@@ -172,11 +174,20 @@ def decide(
             return _failure(message, outcome, policy, now, jitter)
         case Rejected():
             error = _error(outcome.code, outcome.detail, now, retryable=False)
+            if policy.fallback is not None and _may_fall_back(message, outcome):
+                return _wait(replace(message, instead=policy.fallback), now, error, now, 0, ())
             return _given_up(message, error, outcome.parts_sent)
         case Unknown():
             return _doubt(message, outcome, policy, capability, now, jitter)
         case _:
             assert_never(outcome)
+
+
+def _may_fall_back(message: OutboxMessage, refused: Rejected) -> bool:
+    """Whether a template may go in its place: once, if nothing of a free-form message can have arrived."""
+    is_closed = refused.code is ErrorCode.WINDOW_CLOSED and message.instead is None
+    is_whole = not (message.parts_sent or refused.parts_sent or message.maybe_sent or message.cancel_requested)
+    return is_closed and is_whole and not all(isinstance(part, TemplatePart) for part in message.parts)
 
 
 def after_receipt_wait(message: OutboxMessage, *, policy: Policy, now: datetime) -> Verdict | TooEarly:

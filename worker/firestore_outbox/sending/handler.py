@@ -1,21 +1,53 @@
-"""The handler of `outbox` lanes: one turn for each run of the lane."""
+"""The handler of `outbox` lanes: one turn for each run of the lane.
+
+The account is read in the same call as the lane, and its pace is reserved by the write that acquires the lane.
+"""
 
 from __future__ import annotations
 
-from firestore_outbox.accounts.account import InvalidAccount
+from firestore_outbox.accounts.account import Account, InvalidAccount
+from firestore_outbox.clock import Clock
+from firestore_outbox.firestore import paths
+from firestore_outbox.firestore.gateway import Snapshot
 from firestore_outbox.lane.holder import Holder
-from firestore_outbox.lane.state import Work
+from firestore_outbox.lane.lease import Hold
+from firestore_outbox.lane.ref import LaneRef
+from firestore_outbox.lane.state import Lane, Work
 from firestore_outbox.sending.account_in_use import unusable
 from firestore_outbox.sending.outbox import Outbox
+from firestore_outbox.sending.reservation import Reserved, reserved_through
 from firestore_outbox.sending.turn import Turn
+
+
+class OutboxPreparation:
+    def __init__(self, account: Account | InvalidAccount, clock: Clock) -> None:
+        self.account = account
+        self.reserved: Reserved | None = None
+        """What the acquiring write reserves; None: the account has no pace."""
+        self._clock = clock
+
+    def extended(self, lane: Lane, hold: Hold) -> Lane:
+        cap = None if isinstance(self.account, InvalidAccount) else self.account.cap
+        self.reserved = reserved_through(cap, lane, hold, self._clock())
+        return lane if self.reserved is None else lane.reserved(self.reserved.block.until)
 
 
 class OutboxHandler:
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
 
+    def beside(self, ref: LaneRef) -> str:
+        return paths.account(ref.key)
+
+    def prepare(self, ref: LaneRef, beside: Snapshot | None) -> OutboxPreparation:
+        return OutboxPreparation(self._outbox.accounts.parsed(ref.key, beside), self._outbox.clock)
+
     async def run(self, holder: Holder) -> Work:
-        account = await self._outbox.accounts.read(holder.ref.key)
+        prepared = holder.preparation
+        if isinstance(prepared, OutboxPreparation):
+            account, reserved = prepared.account, prepared.reserved
+        else:  # another round: the account may have changed, and what was reserved is given back
+            account, reserved = await self._outbox.accounts.read(holder.ref.key), None
         if isinstance(account, InvalidAccount):
             return unusable(account, self._outbox.clock())
-        return await Turn(self._outbox, holder, account).run()
+        return await Turn(self._outbox, holder, account, reserved).run()

@@ -69,5 +69,6 @@ def policy_of(account: Account, settings: Settings) -> Policy:
             base=timedelta(seconds=settings.backoff_seconds), cap=timedelta(seconds=settings.backoff_max_seconds)
         ),
         on_uncertain=account.on_uncertain,
+        fallback=account.fallback_template,
         receipt_wait=timedelta(seconds=settings.uncertain_seconds),
     )

@@ -5,11 +5,11 @@ its next attempt holds back the later ones of its own thread, and of no other. T
 has moved behind those of its successors, which would otherwise pass it the moment the hold elapsed.
 
     thread                                     who may go
-    has a message in flight                    nobody
-    held until later                           nobody
+    has a message in flight                    none
+    held until later                           none
     hold elapsed, its message is here          that message alone
     hold elapsed, its message is gone          the first in order; the hold is void
-    hold elapsed, and names nobody             the first in order
+    hold elapsed, without a name               the first in order
     not held                                   the first in order
 
 What the caller owes: the candidates are in order and, up to the last one, complete; and each document named by an
@@ -31,7 +31,7 @@ class HoldsNow:
     """The holds of a lane, sorted by what they mean at this moment."""
 
     shut: Mapping[str, datetime]
-    """Threads that nobody may use, and until when."""
+    """Threads that no message may use, and until when."""
     named: Mapping[str, str]
     """Threads that only the message named may use."""
     void: frozenset[str]

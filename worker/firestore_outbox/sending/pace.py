@@ -29,6 +29,7 @@ from firestore_outbox.lane.pacing import (
 )
 from firestore_outbox.lane.state import Lane
 from firestore_outbox.providers.outcome import Scope
+from firestore_outbox.sending.reservation import Reserved
 
 SHARED_BLOCK = 3
 """How many sends of a shared cap are reserved at a time, at most."""
@@ -37,7 +38,10 @@ LONGEST_LINE = timedelta(seconds=60)
 
 
 class Pace:
-    def __init__(self, holder: Holder, shared: SharedLimit | None, clock: Clock) -> None:
+    def __init__(
+        self, holder: Holder, shared: SharedLimit | None, clock: Clock, reserved: Reserved | None = None
+    ) -> None:
+        """`reserved` is written already; None: `follow` reserves."""
         self.rate_factor = holder.lane.rate_factor
         """Halved with the lane's on a throttle, a step up with accepted sends."""
         self.unstarted = 0
@@ -45,10 +49,12 @@ class Pace:
         self._holder = holder
         self._shared_limit = shared
         self._clock = clock
-        self._cap: Cap | None = None
-        self._own: Block | None = None
+        self._cap = None if reserved is None else reserved.cap
+        self._own = None if reserved is None else reserved.block
         self._own_after_write: Block | None = None
         self._shared: Block | None = None
+        if reserved is not None:
+            holder.extend_with(self._extended)
 
     async def follow(self, cap: Cap | None) -> None:
         """The account's cap, at the beginning and whenever it was changed."""
@@ -68,7 +74,7 @@ class Pace:
         return allowed
 
     async def allowed_by_all(self, sends: int, own: Allowance, now: datetime) -> Allowance:
-        """The same with the shared cap, now that so many could be sent."""
+        """The same with the shared cap, now that it is known how many could be sent."""
         if self._shared_limit is None:
             return own
         if self._shared is None or not self._shared_gate(self._shared).room(now):

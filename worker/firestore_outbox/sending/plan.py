@@ -3,7 +3,7 @@
     at most min(free concurrency, what the pace allows now)
 
 A crash then leaves in doubt only what really was in flight. Documents that are not to be sent at all (cancelled, too
-late, malformed) are ended in passing: they cost no pace, hold no thread and stop nobody.
+late, malformed) are ended in passing: they cost no pace, hold no thread and stop no message.
 
 Who is authoritative: the documents. The plan is made from copies, and each write of it carries the version of its
 copy; what changed in the meantime is simply not claimed.
@@ -21,7 +21,8 @@ from firestore_outbox.lane.hold_room import HoldRoom
 from firestore_outbox.lane.lease import Hold
 from firestore_outbox.lane.pacing import Allowance
 from firestore_outbox.lane.state import Lane, ThreadHold
-from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
+from firestore_outbox.messages.model import OutboxMessage
+from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.messages.validation import InvalidMessage
 from firestore_outbox.providers.outcome import DeliveryError, in_doubt_after
 from firestore_outbox.sending.deadline import TICK, Deferred, TooLate, lateness
@@ -64,7 +65,7 @@ class Plan:
     endings: tuple[Ending, ...] = ()
     """To be written, in any order and at any time."""
     settle: tuple[OutboxMessage, ...] = ()
-    """Uncertain ones whose wait for a receipt is over: ask attempt.after_receipt_wait."""
+    """Uncertain ones whose wait for a receipt has ended: ask attempt.after_receipt_wait."""
     void_holds: frozenset[str] = frozenset()
     """Threads whose hold is to be dropped from the lane."""
     startable: int = 0

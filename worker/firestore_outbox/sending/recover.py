@@ -1,10 +1,11 @@
 """What a turn does without sending: it ends cancelled, expired and malformed documents, settles doubts whose wait has
 passed, and settles what earlier holders left in flight.
 
-A document that is `sending` under a claim older than our hold is in doubt. The turn looks for such documents after each
-page that it reads, at the moment of that page: a late holder may still claim a document after our takeover, and give it
-back. If the document was queued at that moment, the page has it, and our own claim of it fails; if not, the turn finds
-it here. So nothing of its thread overtakes it.
+A document that is `sending` under a claim older than our hold is in doubt. The first page of a turn shows such
+documents beside what waits. After a takeover a late holder may still claim a document, and give it back; so, until the
+lane's `doubtUntil`, the turn looks for claims after each page, at the moment of that page. If the document was queued
+at that moment, the page has it, and our own claim of it fails; if not, the turn finds it here. So nothing of its thread
+overtakes it. docs/lane.md has the argument.
 """
 
 from __future__ import annotations
@@ -57,11 +58,25 @@ class Recovery:
             if not isinstance(verdict, TooEarly):
                 await self._settle(self._candidates.take_out(message.request_id), verdict)
 
-    async def abandoned(self, account_id: str, by: datetime, judge: Judge) -> None:
-        """Settle documents left `sending` under a lease that ended before `by`."""
-        moment = self._candidates.moment
-        assert moment is not None, "a page was read"
-        for stored in await self._messages.abandoned(account_id, by, moment):
+    async def abandoned(
+        self, account_id: str, by: datetime, judge: Judge, *, in_doubt: bool, is_new_page: bool
+    ) -> None:
+        """Settle documents left `sending` under a lease that ended before `by`. `in_doubt`: claims may still arrive."""
+        shown = self._candidates.in_flight
+        if in_doubt:
+            looks = shown is not None or is_new_page
+        else:  # a full page may end before a claim, and of a malformed one it does not show whose it is
+            is_whole = self._candidates.is_last_page and all(
+                isinstance(one.message, OutboxMessage) for one in shown or ()
+            )
+            looks = shown is not None and not is_whole
+        if looks:
+            moment = self._candidates.moment
+            assert moment is not None, "a page was read"
+            left = await self._messages.abandoned(account_id, by, moment)
+        else:
+            left = [one for one in shown or () if one.valid.lease_until is None or one.valid.lease_until <= by]
+        for stored in left:
             if isinstance(stored.message, OutboxMessage):
                 await self._settle(stored, judge(stored.message, ABANDONED))
             else:

@@ -6,7 +6,10 @@ it, until nothing can go soon. For what comes later the lane is released, and a 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import assert_never
 
 from firestore_outbox import log, metrics
 from firestore_outbox.accounts.account import Account
@@ -14,7 +17,9 @@ from firestore_outbox.lane.hold_room import HoldRoom
 from firestore_outbox.lane.holder import Holder
 from firestore_outbox.lane.pacing import Allowance
 from firestore_outbox.lane.state import Lane, Later, More, Nothing, Work
+from firestore_outbox.messages.model import OutboxMessage
 from firestore_outbox.sending.account_in_use import AccountInUse
+from firestore_outbox.sending.ahead import Ahead
 from firestore_outbox.sending.attempts import Attempts
 from firestore_outbox.sending.candidates import Candidates
 from firestore_outbox.sending.complete import Completer
@@ -23,8 +28,11 @@ from firestore_outbox.sending.order import named_by_elapsed
 from firestore_outbox.sending.outbox import Outbox
 from firestore_outbox.sending.pace import LONGEST_LINE, Pace
 from firestore_outbox.sending.plan import Plan, plan
+from firestore_outbox.sending.quota import Admitted, AfterCalls, LookAgain, Over, Quota
 from firestore_outbox.sending.reader import LONGEST_LOOK, Reader
 from firestore_outbox.sending.recover import Recovery
+from firestore_outbox.sending.reservation import Reserved
+from firestore_outbox.sending.turn_order import TurnOrder
 from firestore_outbox.sessions.live import LiveSession
 
 SOON = timedelta(seconds=5)
@@ -36,11 +44,12 @@ LEAST_WAIT = timedelta(milliseconds=20)
 
 
 class Turn:
-    def __init__(self, outbox: Outbox, holder: Holder, account: Account) -> None:
+    def __init__(self, outbox: Outbox, holder: Holder, account: Account, reserved: Reserved | None) -> None:
+        """`reserved` is what the acquiring write reserved of the account's pace; None: nothing yet."""
         clock = outbox.clock
         self._outbox = outbox
         self._holder = holder
-        self._pace = Pace(holder, outbox.shared, clock)
+        self._pace = Pace(holder, outbox.shared, clock, reserved)
         self._account = AccountInUse(outbox, account)
         self._live = LiveSession(outbox.hot, outbox.providers, clock)
         self._candidates = Candidates(outbox.messages, holder.ref, outbox.settings.overlap, clock)
@@ -58,6 +67,18 @@ class Turn:
         self._attempts = Attempts(
             outbox, holder, self._account, self._candidates, completer, self._pace, self._live, self._holds
         )
+        self._order = TurnOrder(holder.lane, outbox.settings.urgent_per_minute)
+        self._ahead = Ahead(
+            holder,
+            outbox.messages,
+            outbox.line,
+            self._candidates,
+            page=outbox.settings.claim_page,
+            read_page=self._read_more,
+            in_flight=self._attempts.request_ids,
+            expects_urgent=self._order.expects_urgent,
+        )
+        self._quota = Quota(outbox.counts, outbox.plans)
         self._throttled_until: datetime | None = None
         """Set when the provider throttles the whole app. The release keeps it on the lane."""
         holder.tidy_with(self._released)
@@ -79,6 +100,8 @@ class Turn:
             if (unusable := await self._account.refresh(self._pace)) is not None:
                 return unusable
             now = self._outbox.clock()
+            if await self._ahead.serve(now, self._reader.due_by(now)):
+                continue
             await self._candidates.read_named(named_by_elapsed(self._lane().holds, now), self._attempts.request_ids())
             planned = await self._plan(now)
             self._holds.note_void(planned, self._holder.lane, self._attempts.in_flight)
@@ -88,7 +111,8 @@ class Turn:
             elif planned.claims:
                 if (not_before := await self._not_before()) is not None:
                     return Later(not_before)
-                await self._attempts.start(planned)
+                if (later := await self._claim(planned, now)) is not None:
+                    return later
             elif planned.is_crowded and self._holds.has_ended(self._holder.lane):
                 log.lane_crowded(self._holder.ref, self._holder.account_id, len(self._holder.lane.holds))
                 await self._holder.write(self._holds.without_ended)
@@ -111,11 +135,16 @@ class Turn:
         # Planned anew after a wait for the shared cap: what was in flight may have come back to the queue meanwhile.
         return planned if allowed is own else self._planned(allowed, now)
 
-    def _planned(self, allowed: Allowance, now: datetime) -> Plan:
+    def _planned(self, allowed: Allowance, now: datetime, only: Callable[[OutboxMessage], bool] | None = None) -> Plan:
+        """`only`: the messages that are looked at; None: all."""
         in_flight = self._attempts.in_flight
+        candidates = self._candidates.in_order()
+        if only is not None:
+            candidates = [one for one in candidates if isinstance(one, OutboxMessage) and only(one)]
+        lane = self._lane()
         return plan(
-            self._candidates.in_order(),
-            lane=self._lane(),
+            self._order.ranked(candidates, self._account.now.cap, lane, in_flight.keys(), now),
+            lane=lane,
             account=self._account.now,
             in_flight=in_flight.keys(),
             allowed=allowed,
@@ -123,16 +152,58 @@ class Turn:
             now=now,
         )
 
+    async def _claim(self, planned: Plan, now: datetime) -> Work | None:
+        """Claim what the account's plan admits. Returns what is left to do if the turn ends here."""
+        account, has_calls = self._account.now, bool(self._attempts.in_flight)
+        admitted = await self._quota.admit(account, planned.claims, now, has_calls=has_calls)
+        match admitted:
+            case Admitted(claims=claims):
+                self._order.claimed(claims, now)
+                await self._attempts.start(replace(planned, claims=claims))
+            case AfterCalls():
+                await self._holder.wait(None)
+            case Over(endings=endings):
+                # The plan may have been raised since the account was read, and a skip is final.
+                self._account.expire()
+                if (unusable := await self._account.refresh(self._pace)) is not None:
+                    return unusable
+                if self._account.now.plan == account.plan:
+                    await self._recovery.end(endings)
+            case LookAgain() if self._candidates.read_at is None:
+                await self._read_more(now)  # what an earlier holder left in flight is settled, and frees its unit
+            case LookAgain(at=at):
+                return await self._go_on_with_doubts(planned, at, now)
+            case _:
+                assert_never(admitted)
+        return None
+
+    async def _go_on_with_doubts(self, planned: Plan, at: datetime, now: datetime) -> Later | None:
+        """Messages in doubt hold the last units. They may stand behind others, for which there is no room: they go on
+        first, since nothing else can."""
+        allowed = Allowance(sends=len(planned.claims), next_at=now)
+        doubted = self._planned(allowed, now, only=lambda message: message.maybe_sent)
+        if doubted.settle:
+            await self._recovery.doubts(doubted.settle, self._account.judge)
+        elif doubted.claims:
+            await self._attempts.start(doubted)
+        else:
+            return Later(at)
+        return None
+
     async def _not_before(self) -> datetime | None:
         """When the account may call its provider; None: now."""
         self._throttled_until = await self._outbox.app_throttles.not_before(self._account.now.provider)
         return self._throttled_until or await self._live.not_before(self._account.now)
 
     async def _read_more(self, now: datetime) -> None:
-        is_first = self._candidates.read_at is None
         new = await self._reader.read(now, self._account.now.cap, self._pace.rate_factor, self._attempts.request_ids())
-        if new or is_first:
-            await self._recovery.abandoned(self._holder.ref.key, self._holder.started_at, self._account.judge)
+        await self._recovery.abandoned(
+            self._holder.ref.key,
+            self._holder.started_at,
+            self._account.judge,
+            in_doubt=self._holder.lane.is_in_doubt(now),
+            is_new_page=bool(new),
+        )
 
     def _comes_soon(self, planned: Plan, now: datetime) -> bool:
         patience = LONGEST_LINE if self._pace.is_in_line(now) else SOON
@@ -146,12 +217,17 @@ class Turn:
         times, in_flight = [], self._attempts.in_flight
         if planned.next_at is not None and (planned.next_at > now or not in_flight):
             times.append(max(planned.next_at, now + LEAST_WAIT))
+        if (read_at := self._ahead.look_at(now, planned.next_at)) is not None:
+            if read_at <= now:
+                await self._ahead.look(now)
+                return
+            times.append(read_at)
         if planned.startable > 0 and (look_at := self._reader.look_at) is not None:
             if look_at <= now:
                 self._candidates.look_again()
                 return
             times.append(look_at)
-        elif not in_flight and planned.next_at is not None:
+        elif not in_flight and planned.next_at is not None and not self._ahead.has_just_looked(now):
             metrics.pace_wait((planned.next_at - now).total_seconds())
         await self._holder.wait(min(times, default=None))
 
@@ -180,7 +256,8 @@ class Turn:
         return self._pace.on(self._holds.known(self._holder.lane))
 
     def _released(self, lane: Lane) -> Lane:
-        """The lane as the release writes it: unused pace given back, the present rate, ended holds removed."""
+        """The lane as the release writes it: unused pace given back, the present rate, ended holds removed, whose turn
+        it is next."""
         if self._throttled_until is not None:
             lane = lane.held_back(until=self._throttled_until)
-        return self._pace.tidied(self._holds.without_ended(lane))
+        return self._pace.tidied(self._ahead.kept(self._order.kept(self._holds.without_ended(lane))))

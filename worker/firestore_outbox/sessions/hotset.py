@@ -6,27 +6,45 @@ account wakes the lane again, and after the entry's time another account may tak
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
 
-from firestore_outbox import log
+from firestore_outbox import log, metrics
 from firestore_outbox.clock import Clock
 from firestore_outbox.errors import Unavailable
 from firestore_outbox.firestore.compare_and_set import AGAIN, Again, Contended
 from firestore_outbox.lane.ref import session_lane
 from firestore_outbox.lane.wake import Waker
-from firestore_outbox.sessions.requests import Hot, News, NotYet, Step, View, done, doubt, reported_up, want
+from firestore_outbox.providers.protocol import Contact
+from firestore_outbox.sessions.listing import counted
+from firestore_outbox.sessions.memory import Shown
+from firestore_outbox.sessions.requests import (
+    Hot,
+    News,
+    NotYet,
+    Step,
+    View,
+    connect,
+    disconnect,
+    done,
+    doubt,
+    reported_up,
+    want,
+)
+from firestore_outbox.sessions.shares import balanced, unbalanced, usable
 from firestore_outbox.sessions.states import Rules
 from firestore_outbox.sessions.store import SessionStore, StoredSession
 
+PAIRING = timedelta(minutes=5)
+"""How long a person may take to scan a code. Gateways show new codes for two to three minutes."""
 CONTENDED = timedelta(seconds=5)
 """When to ask again if others were faster each time; up to twice as long."""
 
 OnNews = Callable[[str, News], Awaitable[object]]
-"""Told the account whose session came up or failed: whoever waits for it asks again."""
+"""Gets the account whose session came up or failed: lanes that wait for it ask again."""
 
 
 class HotSet:
@@ -43,7 +61,7 @@ class HotSet:
     # --- the outbox
 
     async def want(self, account_id: str, provider: str) -> Hot | NotYet:
-        """The account has something to send. While it sends, it asks again when half of the time is over."""
+        """The account has something to send. While it sends, it asks again when half of the time has passed."""
         step = await self.change(account_id, want, provider=provider)
         if step is None or step.answer is None:
             return NotYet(self._clock() + CONTENDED * (1 + self._random.random()))
@@ -59,6 +77,23 @@ class HotSet:
         with suppress(Unavailable):  # the next send finds the same
             await self.change(account_id, doubt, provider=provider)
 
+    # --- people
+
+    async def connect(self, account_id: str, provider: str) -> Shown | None:
+        """Link the account's phone: its lane makes the session and shows its code. None: others wrote each time."""
+        step = await self.change(account_id, lambda view: connect(view, PAIRING), provider=provider)
+        return None if step is None else step.memory.shown
+
+    async def disconnect(self, account_id: str, provider: str) -> Shown | None:
+        step = await self.change(account_id, disconnect, provider=provider)
+        return None if step is None else step.memory.shown
+
+    async def add_contacts(self, account_id: str, contacts: Sequence[Contact]) -> None:
+        await self._store.add_contacts(account_id, contacts)
+
+    async def show_code(self, account_id: str, code: str, expires_at: datetime) -> None:
+        await self._store.show_code(account_id, code, expires_at)
+
     # --- webhooks
 
     async def reported(self, account_id: str, provider: str, *, connected: bool) -> None:
@@ -68,7 +103,7 @@ class HotSet:
     # --- for all of them, and for the session's lane
 
     async def view(self, account_id: str, provider: str | None = None) -> View:
-        return self._view(account_id, await self._store.read(account_id), provider)
+        return self._view(account_id, await self._read(account_id), provider)
 
     async def change(
         self, account_id: str, decide: Callable[[View], Step], *, provider: str | None = None
@@ -76,9 +111,11 @@ class HotSet:
         """None: others were faster each time, and nothing was changed."""
 
         async def attempt() -> tuple[StoredSession, Step] | Again:
-            stored = await self._store.read(account_id)
+            stored = await self._read(account_id)
             view = self._view(account_id, stored, provider)
             step = decide(view)
+            if step.shown is not None and step.shown is not stored.memory.shown:
+                step = replace(step, memory=replace(step.memory, shown=step.shown))
             if step.memory != stored.memory:
                 step = replace(step, memory=replace(step.memory, provider=view.provider))
             return (stored, step) if await self._store.write(account_id, stored, step) else AGAIN
@@ -88,11 +125,29 @@ class HotSet:
         except Contended:
             log.hot_set_contended(account_id)
             return None
+        metrics.sessions(stored.shard.name, counted(step.hot))
         await self._follow(account_id, stored, step)
         return step
 
+    async def _read(self, account_id: str) -> StoredSession:
+        """The account's memory and its shard, which first gets the slots that it lacks, if they are free."""
+        stored = await self._store.read(account_id)
+        shard = stored.shard
+        for number in unbalanced(shard.hot, shard.number, shard.layout):
+            first, other = await self._store.pair(shard.layout, number)
+            made = balanced(first.hot, other.hot, number, shard.layout, self._clock(), self.rules)
+            if (made.first, made.other) == (first.hot, other.hot) or not await self._store.write_pair(
+                first, other, made
+            ):
+                continue  # no slot is free, or another worker moves them: the next request tries again
+            for account in sorted(made.wake):
+                await self._waker.wake(session_lane(account))
+            stored = await self._store.read(account_id)
+        return stored
+
     def _view(self, account_id: str, stored: StoredSession, provider: str | None) -> View:
         entry = stored.hot.entries.get(account_id)
+        layout, number = stored.shard.layout, stored.shard.number
         known = stored.memory.provider if entry is None else entry.provider
         return View(
             hot=stored.hot,
@@ -100,7 +155,7 @@ class HotSet:
             account_id=account_id,
             provider=provider or known,
             now=self._clock(),
-            rules=self.rules,
+            rules=layout.rules(self.rules, number, usable(stored.hot, number, layout)),
             jitter=self._random.random(),
         )
 

@@ -44,7 +44,7 @@ class LiveSession:
             await self._hot.doubt(account.account_id, account.provider)
 
     async def done(self, account: Account, work: Work) -> None:
-        """The turn is over; `work` says when the session is wanted next."""
+        """The turn has ended; `work` says when the session is wanted next."""
         if self._until is not None:
             next_at = work.at if isinstance(work, Later) else self._clock() if isinstance(work, More) else None
             await self._hot.done(account.account_id, account.provider, next_at)

@@ -33,6 +33,21 @@ class Trouble(StrEnum):
     """It was up, and began to connect again by itself."""
 
 
+class Shown(StrEnum):
+    """What members see of the session: `accounts/{accountId}/session/current`. A session that sleeps until its next
+    message stays `connected`."""
+
+    STARTING = "starting"
+    """A person asked to connect; the gateway has shown no code yet, or the account waits for a slot."""
+    SCAN = "scan"
+    """A code waits to be scanned."""
+    CONNECTED = "connected"
+    DISCONNECTED = "disconnected"
+    """The phone is not linked: never, by `disconnect`, by the phone, or because no person scanned in time."""
+    FAILED = "failed"
+    """The session does not come up; it is tried again."""
+
+
 class Astray(StrEnum):
     """A session that is up without a slot in the set."""
 
@@ -60,6 +75,18 @@ class Memory:
     """Of the budget, when the session was last cold. None: it was never up."""
     astray: Astray | None = None
     """Set by a report; cleared when the session has a slot, or is stopped."""
+    pair_until: datetime | None = None
+    """A person links the phone, and may take until then. Set by `connect`; cleared when the session is up, fails or is
+    disconnected."""
+    logout: bool = False
+    """A person unlinks the phone. Set by `disconnect`, cleared when the gateway has done it."""
+    contacts_next: int | None = None
+    """Where the next page of contacts begins. 0 with the first login and after a pairing; grows with each page that is
+    stored. None: all are stored, or none are wanted."""
+    contacts: int = 0
+    """How many were stored since it began."""
+    shown: Shown | None = None
+    """What members see. Changes with the document that they read, in one commit. None: nothing was written yet."""
 
     def troubled(self, trouble: Trouble, now: datetime, *, steady: bool, jitter: float) -> Memory:
         """`steady`: it had been up for long enough that this is the first trouble in a row."""
@@ -69,12 +96,16 @@ class Memory:
         else:
             failures += 1
         wait = wait_after(trouble, restarts if trouble is Trouble.RESTARTED else failures, jitter=jitter)
-        return replace(self, failures=failures, restarts=restarts, trouble=trouble, retry_at=now + wait)
+        return replace(
+            self, failures=failures, restarts=restarts, trouble=trouble, retry_at=now + wait, pair_until=None
+        )
 
     def came_up(self, budget: timedelta) -> Memory:
         """How often it failed before is kept: it may fall again at once."""
         left = budget if self.sticky_left is None else self.sticky_left  # the first login
-        return replace(self, retry_at=None, trouble=None, sticky_left=left, astray=None)
+        up = replace(self, retry_at=None, trouble=None, sticky_left=left, astray=None, pair_until=None)
+        is_new = self.sticky_left is None or self.pair_until is not None
+        return replace(up, contacts_next=0, contacts=0) if is_new and budget > timedelta(0) else up
 
     def ended(self, sticky_left: timedelta | None) -> Memory:
         """The session is down, by our order. `sticky_left` is None if it never was up."""
@@ -84,8 +115,12 @@ class Memory:
         return replace(self, sticky_left=left, astray=None)
 
     def dropped(self, sticky_left: timedelta | None) -> Memory:
-        """Its entry is gone, and nobody knows whether it is down."""
+        """Its entry is gone, and it is unknown whether it is down."""
         return replace(self.ended(sticky_left), astray=Astray.UNWANTED)
+
+    def pairs(self, now: datetime) -> bool:
+        """Whether a person is about to scan a code."""
+        return self.pair_until is not None and self.pair_until > now
 
     def waits(self, now: datetime) -> bool:
         return self.retry_at is not None and self.retry_at > now

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import assert_never
 
-from firestore_outbox.sessions.memory import STEADY, Astray, Trouble
+from firestore_outbox.sessions.memory import STEADY, Astray, Shown, Trouble
 from firestore_outbox.sessions.requests import News, Step, View, step, unchanged
 from firestore_outbox.sessions.slots import in_line_for_a_seat, settled
 from firestore_outbox.sessions.states import Entry, Event, State, adopted, after
@@ -49,13 +49,30 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
+class Pair:
+    """Make the session at its gateway, order it up, and show its code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Logout:
+    """Unlink the phone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Store the contacts from this offset on."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Look:
     pass
 
 
 @dataclass(frozen=True, slots=True)
 class Cool:
-    """Nobody uses it."""
+    """It is not in use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +82,18 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Nothing to do before `until`; None: before somebody wakes it."""
+    """Nothing to do before `until`; None: before the next wake."""
 
     until: datetime | None
 
 
-Move = Start | Look | Cool | Stop | Rest
+Move = Start | Pair | Logout | Fill | Look | Cool | Stop | Rest
 
 
 def next_move(view: View) -> Move:
     entry, now = view.entry, view.now
+    if view.memory.logout:
+        return Logout()
     if entry is None:
         match view.memory.astray:
             case Astray.REPORTED:
@@ -85,13 +104,15 @@ def next_move(view: View) -> Move:
                 return Rest(None)
     match entry.state:
         case State.CONNECTING:
-            return Start(entry.until - view.rules.grace)
+            return Pair() if view.memory.pairs(now) else Start(entry.until - view.rules.grace)
         case State.DISCONNECTING:
             return Stop()
         case State.HOT:
             if entry.doubted or entry.look_at <= now:
                 return Look()
             kept_until = entry.kept_until(now)
+            if kept_until > now and view.memory.contacts_next is not None:
+                return Fill(view.memory.contacts_next)
             return Rest(min(kept_until, entry.look_at)) if kept_until > now else Cool()
         case State.COLD:
             raise AssertionError("a cold session has no entry")
@@ -100,7 +121,7 @@ def next_move(view: View) -> Move:
 
 
 def cooled(view: View) -> Step:
-    """Nobody uses it: it takes a seat if there is one for it, and is put to sleep otherwise."""
+    """It is not in use: it takes a seat if there is one for it, and is put to sleep otherwise."""
     hot, now, rules = view.hot, view.now, view.rules
     before = hot.entries[view.account_id]
     if not before.sticky and before.remaining(now) > _NONE and hot.free_seats(rules) > 0 and not hot.line:
@@ -142,19 +163,31 @@ def _seen_astray(view: View, what: Seen) -> Step:
     memory = replace(view.memory.came_up(rules.sticky_budget), failures=0, restarts=0)
     others = [account_id for account_id in hot.in_order(sticky=False) if account_id != view.account_id]
     if hot.free(rules) <= 0 or others:
-        return Step(hot=hot, memory=replace(memory, astray=Astray.UNWANTED), news=News.UP)
+        unwanted = replace(memory, astray=Astray.UNWANTED)
+        return Step(hot=hot, memory=unwanted, news=News.UP, shown=Shown.CONNECTED)
     left = memory.sticky_left or _NONE
     entry = adopted(view.provider, left, now, rules, sticky=left > _NONE and hot.free_seats(rules) > 0)
-    return Step(hot=hot.not_in_line(view.account_id).with_entry(view.account_id, entry), memory=memory, news=News.UP)
+    hot = hot.not_in_line(view.account_id).with_entry(view.account_id, entry)
+    return Step(hot=hot, memory=memory, news=News.UP, shown=Shown.CONNECTED)
 
 
 def _seen_connecting(view: View, entry: Entry, what: Seen) -> Step:
     if what is Seen.UP:
         return _up(view, entry)
+    if what in (Seen.STARTING, Seen.NEEDS_PAIRING) and view.memory.pairs(view.now):
+        return _waits_for_a_scan(view, entry, what)
     if what is Seen.STARTING:
         in_time = view.now < entry.until - view.rules.grace
         return unchanged(view) if in_time else _failed(view, entry, Trouble.TOO_SLOW)
     return _failed(view, entry, TROUBLES[what])
+
+
+def _waits_for_a_scan(view: View, entry: Entry, what: Seen) -> Step:
+    """The session keeps its slot, and is in use, for as long as its lane goes on looking."""
+    now, rules = view.now, view.rules
+    kept = replace(entry, until=now + rules.connect + rules.grace, used_until=now + rules.connect + rules.use)
+    shown = Shown.SCAN if what is Seen.NEEDS_PAIRING else None
+    return Step(hot=view.hot.with_entry(view.account_id, kept), memory=view.memory, shown=shown)
 
 
 def _up(view: View, entry: Entry) -> Step:
@@ -163,7 +196,8 @@ def _up(view: View, entry: Entry) -> Step:
     used_until = now + rules.use if entry.in_use(now) else None
     up = replace(entry, sticky_left=memory.sticky_left).on(Event.CAME_UP, now, rules)
     up = replace(up, used_until=used_until, keep_until=now + rules.idle)
-    return Step(hot=view.hot.with_entry(view.account_id, up), memory=memory, news=News.UP)
+    hot = view.hot.with_entry(view.account_id, up)
+    return Step(hot=hot, memory=memory, news=News.UP, shown=Shown.CONNECTED)
 
 
 def _seen_hot(view: View, entry: Entry, what: Seen) -> Step:
@@ -185,7 +219,31 @@ def _failed(view: View, entry: Entry, trouble: Trouble) -> Step:
     steady = _was_steady(view, entry)
     memory = view.memory.troubled(trouble, view.now, steady=steady, jitter=view.jitter)
     hot = view.hot.not_in_line(view.account_id).with_entry(view.account_id, leaving)
-    return replace(step(settled(hot, view.now, view.rules), memory), news=News.DOWN)
+    needs_a_person = trouble is Trouble.NEEDS_PAIRING
+    shown = Shown.DISCONNECTED if needs_a_person else None if trouble is Trouble.RESTARTED else Shown.FAILED
+    return replace(step(settled(hot, view.now, view.rules), memory), news=News.DOWN, shown=shown)
+
+
+def logged_out(view: View, what: Seen) -> Step:
+    """What the gateway answered to a logout. Unless it was silent, the phone is unlinked and the slot is free."""
+    if what is Seen.UNREACHABLE or not view.memory.logout:
+        return unchanged(view)
+    entry = view.entry
+    if entry is not None:
+        after(entry.state, Event.LOGGED_OUT)
+    memory = view.memory if entry is None else view.memory.ended(entry.sticky_left)
+    memory = replace(memory, logout=False)
+    memory = memory.troubled(Trouble.NEEDS_PAIRING, view.now, steady=True, jitter=view.jitter)
+    hot = view.hot if entry is None else view.hot.without_entry(view.account_id)
+    return replace(step(settled(hot, view.now, view.rules), memory), news=News.DOWN, shown=Shown.DISCONNECTED)
+
+
+def filled(view: View, offset: int, count: int, next_offset: int | None) -> Step:
+    """A page of contacts is stored. A page that another holder has counted meanwhile is not counted again."""
+    if view.memory.contacts_next != offset:
+        return unchanged(view)
+    memory = replace(view.memory, contacts_next=next_offset, contacts=view.memory.contacts + count)
+    return replace(unchanged(view), memory=memory, shown=memory.shown or Shown.CONNECTED)
 
 
 def _was_steady(view: View, entry: Entry) -> bool:

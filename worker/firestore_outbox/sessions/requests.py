@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from firestore_outbox.sessions.memory import Astray, Memory, Trouble
+from firestore_outbox.sessions.memory import Astray, Memory, Shown, Trouble
 from firestore_outbox.sessions.slots import HotSet, Settled, Waiting, settled
 from firestore_outbox.sessions.states import Entry, Rules, State
 
@@ -67,8 +67,10 @@ class Step:
     """Accounts whose session lane has something to do now."""
     dropped: Mapping[str, timedelta | None] = field(default_factory=dict)
     """Other accounts whose entries are gone, and what was left of their budgets: for `Memory.dropped`."""
+    shown: Shown | None = None
+    """What members see from now on; None: as before."""
     news: News | None = None
-    """For whoever waits for this account's session: ask again."""
+    """For lanes that wait for this account's session: ask again."""
 
 
 def unchanged(view: View, answer: Hot | NotYet | None = None, *, wake_own: bool = False) -> Step:
@@ -111,7 +113,7 @@ def _use(view: View, entry: Entry) -> Step:
 
 
 def _wait_for_it(view: View, entry: Entry) -> Step:
-    """It is connecting, or being looked at. From now on it is in use, so nobody takes it away."""
+    """It is connecting, or being looked at. From now on it is in use, so its slot is not taken away."""
     hot, now, rules = view.hot, view.now, view.rules
     if not entry.in_use(now):
         hot = hot.with_entry(view.account_id, replace(entry, used_until=now + rules.connect + rules.use))
@@ -157,6 +159,33 @@ def done(view: View, next_at: datetime | None) -> Step:
         kept = replace(entry, used_until=None, keep_until=keep_until, sticky=seated)
         hot = hot.with_entry(view.account_id, kept)
     return step(settled(hot, now, rules), view.memory)
+
+
+# --- people -------------------------------------------------------------------------------------------------------
+
+
+def connect(view: View, lasts: timedelta) -> Step:
+    """A person links the phone within `lasts`. Until then the session has a slot, or waits for one, and keeps it while
+    its gateway shows a code. Nothing changes if it is up."""
+    entry, now, rules = view.entry, view.now, view.rules
+    if entry is not None and entry.state is State.HOT and not entry.doubted:
+        return replace(unchanged(view), shown=Shown.CONNECTED)
+    until = now + lasts
+    memory = replace(view.memory, pair_until=until, logout=False, trouble=None, retry_at=None)
+    if entry is not None and entry.state is not State.DISCONNECTING:
+        hot = view.hot.with_entry(view.account_id, replace(entry, used_until=until))
+        wake = frozenset({view.account_id})
+        return Step(hot=hot, memory=memory, wake=wake, shown=Shown.STARTING)
+    waiting = Waiting(provider=view.provider, since=now, until=until, sticky=False)
+    return replace(step(settled(view.hot.in_line(view.account_id, waiting), now, rules), memory), shown=Shown.STARTING)
+
+
+def disconnect(view: View) -> Step:
+    """A person unlinks the phone: the session's lane tells the gateway, and gives the slot back."""
+    memory = replace(view.memory, pair_until=None, logout=True, astray=None)
+    hot = view.hot.not_in_line(view.account_id)
+    own = frozenset({view.account_id})
+    return Step(hot=hot, memory=memory, wake=own, shown=Shown.DISCONNECTED)
 
 
 # --- hearsay ------------------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """The slots of the hot set: which accounts have one, which wait, and which lose theirs. Theory in docs/sessions.md.
 
-The set is one document, so that each decision sees all of it, and is written by compare-and-set. It has no counter: the
-number of sessions is the number of entries, and there are never more entries than slots. A slot that becomes free goes
-to the head of the line in the same write that frees it.
+A shard of the set is one document, so that each decision sees all of it, and is written by compare-and-set. It has no
+counter: the number of sessions is the number of entries, and there are never more entries than slots. A slot that
+becomes free goes to the head of the line in the same write that frees it.
 """
 
 from __future__ import annotations
@@ -34,12 +34,17 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HotSet:
-    """`hotsets/default`."""
+    """A shard of a set: `hotsets/{name}`."""
 
     entries: Mapping[str, Entry] = field(default_factory=dict)
     """By account."""
     line: Mapping[str, Waiting] = field(default_factory=dict)
     """By account."""
+    held: int = 0
+    """Slots that the first shard gave to this one. Changes with `given` of the first shard, in one commit (shares.py).
+    The first shard has none."""
+    given: Mapping[str, int] = field(default_factory=dict)
+    """Only of the first shard: the slots that other shards hold, by their number."""
 
     def __str__(self) -> str:
         """For people and assertions: `a:hot b:connecting | c d`."""

@@ -12,6 +12,7 @@ which accounts get a slot, requests.py what other lanes may ask for, and moves.p
     hot             failed, cooled,       disconnecting
                     preempted
     disconnecting   stopped, given_up     cold
+    any             logged_out            cold
 
 Cold means no entry. A crash leaves an entry with a time (`until`), after which another account may take its slot.
 """
@@ -46,6 +47,8 @@ class Event(StrEnum):
     STOPPED = "stopped"
     GIVEN_UP = "given_up"
     """It could not be stopped in time."""
+    LOGGED_OUT = "logged_out"
+    """A person unlinked the phone."""
 
 
 _S, _E = State, Event
@@ -62,6 +65,9 @@ TRANSITIONS: Mapping[tuple[State, Event], State] = {
     (_S.HOT, _E.PREEMPTED): _S.DISCONNECTING,
     (_S.DISCONNECTING, _E.STOPPED): _S.COLD,
     (_S.DISCONNECTING, _E.GIVEN_UP): _S.COLD,
+    (_S.CONNECTING, _E.LOGGED_OUT): _S.COLD,
+    (_S.HOT, _E.LOGGED_OUT): _S.COLD,
+    (_S.DISCONNECTING, _E.LOGGED_OUT): _S.COLD,
 }
 
 
@@ -84,6 +90,7 @@ class Rules:
     """How many, and how long. Constant."""
 
     slots: int = 5
+    """Of one shard; 0 while it holds none."""
     sticky_slots: int | None = None
     """How many of them may be sticky; None: all except one."""
     sticky_budget: timedelta = timedelta(hours=24)
@@ -110,8 +117,8 @@ class Rules:
     """The most accounts in line at once; as many again may wait for a seat."""
 
     def __post_init__(self) -> None:
-        if self.slots < 1 or not 0 <= self.seats <= self.slots:
-            raise ValueError("a hot set has at least one slot, and not more seats than slots")
+        if not 0 <= self.seats <= self.slots:
+            raise ValueError("a hot set has not more seats than slots")
 
     @property
     def seats(self) -> int:
@@ -131,7 +138,7 @@ class Entry:
     look_at: datetime
     """When its lane looks at it next. Moves with each look."""
     used_until: datetime | None = None
-    """In use until then: nobody may take it away. Moves with `want`, cleared by `done`."""
+    """In use until then: its slot may not be taken away. Moves with `want`, cleared by `done`."""
     keep_until: datetime | None = None
     """Kept warm until then. Set by `done`."""
     turn_since: datetime
@@ -144,7 +151,7 @@ class Entry:
     sticky: bool = False
     """Has a seat. Set by `done`, or with the grant."""
     doubted: bool = False
-    """Somebody says that it is not up. Cleared by a look."""
+    """A report says that it is not up. Cleared by a look."""
 
     def in_use(self, now: datetime) -> bool:
         return self.used_until is not None and self.used_until > now

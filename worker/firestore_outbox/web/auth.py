@@ -62,7 +62,7 @@ class Unauthenticated:
 
 @dataclass(frozen=True, slots=True)
 class Forbidden:
-    """A genuine token of somebody else, or for somebody else."""
+    """A genuine token of another caller, or for another audience."""
 
     reason: str
 

@@ -25,7 +25,6 @@ from firestore_outbox.errors import OutboxError, StoreUnavailable, Unwritable
 from firestore_outbox.handlers.ingest import Ingest, NotTaken, Skipped, Taken
 from firestore_outbox.handlers.sources import (
     Hmac,
-    InputRate,
     Oidc,
     SharedSecret,
     id_of,
@@ -37,6 +36,7 @@ from firestore_outbox.handlers.sources import (
 )
 from firestore_outbox.web.auth import Allowed, CallerCheck
 from firestore_outbox.web.http_api import Answer, refusal
+from firestore_outbox.web.input_rate import InputRate
 
 MAX_EVENT_BYTES = 256 * 1024
 TOO_MANY_REQUESTS = 429

@@ -12,18 +12,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, assert_never
 
+from firestore_outbox.accounts.members import Members
 from firestore_outbox.accounts.roles import Action, may, takes
-from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.gateway import Gateway
 from firestore_outbox.messages import faults
-from firestore_outbox.messages.ids import is_account_id, is_document_id
-from firestore_outbox.messages.model import MediaPart, TemplatePart, TextPart
+from firestore_outbox.messages.ids import is_account_id
+from firestore_outbox.messages.model import MediaPart, SealedPart, TemplatePart, TextPart
 from firestore_outbox.web.auth import CannotTell, Unauthenticated, User, UserCheck
 
 _PART_FIELDS = {
     "text": frozenset(TextPart.model_fields),
     "media": frozenset(MediaPart.model_fields),
     "template": frozenset(TemplatePart.model_fields),
+    "sealed": frozenset(SealedPart.model_fields),
 }
 
 
@@ -64,10 +65,7 @@ async def signed_in(users: UserCheck, authorization: str | None) -> User | Answe
 
 async def role_of(gateway: Gateway, user: User, account_id: str) -> object:
     """What the member document says, which may be anything. None: not a member."""
-    if not is_document_id(user.uid):
-        return None
-    member = await gateway.get(f"{paths.account(account_id)}/members/{user.uid}")
-    return None if member is None else member.data.get("role", "")
+    return await Members(gateway).role(account_id, user.uid)
 
 
 async def allow(gateway: Gateway, user: User, account_id: str, action: Action) -> None:
@@ -85,8 +83,7 @@ def require(role: object, action: Action) -> None:
 # --- what
 
 
-def fields_of(body: bytes, *, required: Collection[str], optional: Collection[str]) -> dict[str, Any]:
-    """All that are required, and none that nobody reads. One of them is the account."""
+def object_of(body: bytes) -> dict[str, Any]:
     try:
         fields = json.loads(body)
         json.dumps(fields, ensure_ascii=False, allow_nan=False).encode()
@@ -96,6 +93,12 @@ def fields_of(body: bytes, *, required: Collection[str], optional: Collection[st
         raise BadBody("the body is not JSON") from None
     if not isinstance(fields, dict):
         raise BadBody("the body must be a JSON object")
+    return fields
+
+
+def fields_of(body: bytes, *, required: Collection[str], optional: Collection[str]) -> dict[str, Any]:
+    """All that are required, and none that is not used. One of them is the account."""
+    fields = object_of(body)
     for name in required:
         if name not in fields:
             raise BadBody(f"{name} {faults.MISSING}")
@@ -111,7 +114,7 @@ def fields_of(body: bytes, *, required: Collection[str], optional: Collection[st
 
 
 def parts_of(parts: object) -> list[Mapping[str, Any]]:
-    """Only their form, and that nothing is in them that nobody reads; the rest is judged as the worker judges it."""
+    """Only their form, and that nothing is in them that is not used; the rest is judged as the worker judges it."""
     if not isinstance(parts, list):
         raise BadBody(f"parts {faults.PARTS}")
     for number, part in enumerate(parts):
@@ -134,3 +137,19 @@ def time_of(name: str, value: object) -> datetime | None:
     except (ValueError, OverflowError):
         pass
     raise BadBody(f"{name} {faults.NO_TIME}")
+
+
+# --- answers
+
+
+def as_json(value: Any) -> Any:
+    """Times as RFC 3339."""
+    match value:
+        case datetime():
+            return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        case dict():
+            return {name: as_json(one) for name, one in value.items()}
+        case list() | tuple():
+            return [as_json(one) for one in value]
+        case _:
+            return value

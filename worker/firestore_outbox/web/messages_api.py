@@ -1,14 +1,15 @@
 """`POST /v1/messages`: the outbox for apps that have no Firestore SDK, and so no batch of their own.
 
-The body is `{requestId, accountId, to, parts, sendAt?, sendBy?}`, times as RFC 3339 with an offset. Roles are those of
-the security rules: only an owner or an agent of the account sends, in their own name. A `sendAt` that has passed means
-now.
+The body is `{requestId, accountId, to, parts, sendAt?, sendBy?, priority?}`, times as RFC 3339 with an offset. Roles
+are those of the security rules: only an owner or an agent of the account sends, in their own name. A `sendAt` that has
+passed means now.
 
 A call may be repeated with the same body as often as its answer gets lost: the first is 201, the others 200 with the
 same result, and the message exists once. The same requestId with anything else in the body is 409.
 
     400  the body is at fault; `error` says where         401  no Firebase ID token, or none that we believe
     403  not a member of the account, or a viewer         409  `request-id-taken`: the id is another message's
+    402  `FREE_LIMIT_REACHED`: the account's plan is used up (docs/plans.md)
     408  the body came too slowly                         413  too large
     503  Firestore, Google's certificates, or too many large bodies at once: try again
 
@@ -28,6 +29,9 @@ from firestore_outbox.firestore.gateway import Gateway
 from firestore_outbox.messages import faults
 from firestore_outbox.messages.enqueue import Differs, Enqueue, Enqueued, NewMessage, Refused
 from firestore_outbox.messages.limits import LONGEST_AHEAD
+from firestore_outbox.messages.priority import is_priority
+from firestore_outbox.plans.plan import sentence
+from firestore_outbox.plans.usage import PlanCheck
 from firestore_outbox.web.auth import User
 from firestore_outbox.web.http_api import (
     Answer,
@@ -45,19 +49,25 @@ REQUIRED = ("requestId", "accountId", "to", "parts")
 TIMES = ("sendAt", "sendBy")
 REQUEST_ID_TAKEN = "request-id-taken"
 """The `code` beside the sentence, as the clients name it."""
+LIMIT_REACHED = "FREE_LIMIT_REACHED"
 
 
 class MessagesApi:
-    def __init__(self, gateway: Gateway, enqueue: Enqueue, clock: Clock) -> None:
+    def __init__(self, gateway: Gateway, enqueue: Enqueue, plan_check: PlanCheck, clock: Clock) -> None:
         self._gateway = gateway
+        self._plan_check = plan_check
         self._enqueue = enqueue
         self._clock = clock
 
     async def post(self, user: User, body: bytes) -> Answer:
         try:
-            fields = fields_of(body, required=REQUIRED, optional=TIMES)
+            fields = fields_of(body, required=REQUIRED, optional=(*TIMES, "priority"))
             await allow(self._gateway, user, fields["accountId"], Action.SEND)
-            return await self._store(self._message(fields, user))
+            new = self._message(fields, user)
+            if (used_up := await self._plan_check.refusal(new.account_id, new.request_id)) is not None:
+                plan, limit = used_up
+                return refusal(402, sentence(plan, limit.limit), code=LIMIT_REACHED)
+            return await self._store(new)
         except BadBody as error:
             return refusal(400, str(error))
         except NotAllowed as error:
@@ -84,6 +94,7 @@ class MessagesApi:
             created_by=user.uid,
             send_at=send_at,
             send_by=send_by,
+            priority=_priority_of(fields.get("priority")),
         )
 
     async def _store(self, new: NewMessage) -> Answer:
@@ -91,13 +102,19 @@ class MessagesApi:
         match done:
             case Refused(sentence=sentence):
                 return refusal(400, sentence)
-            case Enqueued(is_new=is_new, send_at=at, send_by=by) if (at, by) == (new.send_at, new.send_by):
-                return Answer(201 if is_new else 200, _result(new))
+            case Enqueued() if (done.send_at, done.send_by, done.priority) == (new.send_at, new.send_by, new.priority):
+                return Answer(201 if done.is_new else 200, _result(new))
             case Differs() | Enqueued():
                 sentence = f"another message has the requestId {new.request_id}; choose a new one"
                 return refusal(409, sentence, code=REQUEST_ID_TAKEN)
             case _:
                 assert_never(done)
+
+
+def _priority_of(value: Any) -> str | None:
+    if value is not None and not (isinstance(value, str) and is_priority(value)):
+        raise BadBody(f"priority {faults.PRIORITY}")
+    return value
 
 
 def _result(new: NewMessage) -> dict[str, Any]:

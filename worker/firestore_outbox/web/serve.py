@@ -16,6 +16,8 @@ from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime, timedelta
 from random import SystemRandom
 
+from starlette.types import ASGIApp
+
 from firestore_outbox import log
 from firestore_outbox.clock import system_clock
 from firestore_outbox.errors import OutboxError, Unavailable
@@ -27,14 +29,14 @@ from firestore_outbox.lane.ref import LaneRef
 from firestore_outbox.lane.state import overdue
 from firestore_outbox.lane.tasks import CloudTasks
 from firestore_outbox.lane.transitions import LaneState
+from firestore_outbox.providers.built_in import ProviderSettings, providers
 from firestore_outbox.providers.credentials import credentials_from
 from firestore_outbox.providers.interakt.adapter import DEFAULT_URL as INTERAKT_URL
 from firestore_outbox.providers.parts import PartJitter
-from firestore_outbox.providers.registry import ProviderSettings, providers
 from firestore_outbox.providers.whatsapp_cloud.adapter import URL as WHATSAPP_CLOUD_URL
 from firestore_outbox.settings import CLOUD_RUN_VARIABLE, Settings
 from firestore_outbox.web.auth import GOOGLE_CERTS, CallerCheck
-from firestore_outbox.wiring import System, assemble, firestore_client, media_delivery, storage_from
+from firestore_outbox.wiring import System, assemble, firestore_client, media_delivery, sealing_from, storage_from
 
 STOP_WITHIN_SECONDS = 9.0
 RECONNECT_SECONDS = 1.0
@@ -51,9 +53,9 @@ async def system_from_environment(
     queries = query_channel(client)
     low, high = settings.part_jitter
     owner, random = owner_name(), SystemRandom()
-    delivery = media_delivery(
-        settings, storage_from(settings), client=client, owner=owner, clock=system_clock, random=random
-    )
+    storage = storage_from(settings)
+    delivery = media_delivery(settings, storage, client=client, owner=owner, clock=system_clock, random=random)
+    sealing = sealing_from(settings, client=client, clock=system_clock, random=random)
     registry = providers(
         ProviderSettings(
             simulated_url=environment.get("OUTBOX_SIMULATED_URL", "http://127.0.0.1:8083"),
@@ -63,6 +65,7 @@ async def system_from_environment(
         ),
         credentials=credentials_from(environment),
         media=delivery,
+        opener=sealing,
     )
     remote = _remote_handler(settings)
     handlers = load(settings.handlers)
@@ -78,6 +81,8 @@ async def system_from_environment(
         random=random,
         queries=queries,
         handlers=handlers,
+        sealing=sealing,
+        storage=storage,
     )
     try:
         yield system
@@ -87,6 +92,8 @@ async def system_from_environment(
         queries.close()
         if delivery is not None:
             await delivery.close()
+        if sealing is not None:
+            await sealing.close()
         await registry.close()
         client.close()
 
@@ -127,43 +134,51 @@ def caller_check(settings: Settings) -> CallerCheck:
 
 
 async def serve_http(settings: Settings, host: str, port: int, ready: Callable[[str], None]) -> None:
-    """Until SIGTERM or SIGINT; `ready` is told the address once it answers."""
-    import uvicorn
-
+    """Until SIGTERM or SIGINT; `ready` gets the address once it answers."""
     from firestore_outbox.web.app import app
 
     stop = asyncio.Event()
-    listening = _bound(host, port)
-    async with system_from_environment(settings) as system:
-
-        class Server(uvicorn.Server):
-            """Our own order of stopping: lanes first, while HTTP still answers, then HTTP."""
-
-            @contextmanager
-            def capture_signals(self) -> Iterator[None]:
-                yield
-
-        config = uvicorn.Config(
-            app(system, caller_check(settings), stop),
-            log_level="warning",
-            access_log=False,
-            lifespan="off",
-            timeout_keep_alive=30,
-            timeout_graceful_shutdown=1,
-        )
-        server = Server(config)
-        serving = asyncio.create_task(server.serve(sockets=[listening]))
-        while not server.started and not serving.done():  # noqa: ASYNC110 - uvicorn offers no event
-            await asyncio.sleep(0.005)
+    listening = bound(host, port)
+    async with (
+        system_from_environment(settings) as system,
+        served(app(system, caller_check(settings), stop), listening),
+    ):
         on_signals(stop)
         ready(f"http://{host}:{listening.getsockname()[1]}")
         await stop.wait()
         await stopped(system)
+
+
+@asynccontextmanager
+async def served(application: ASGIApp, listening: socket.socket) -> AsyncIterator[None]:
+    """Answer HTTP inside the block. Signals are the caller's: lanes stop first, while HTTP still answers."""
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
+
+    config = uvicorn.Config(
+        application,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=1,
+    )
+    server = Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[listening]))
+    while not server.started and not serving.done():  # noqa: ASYNC110 - uvicorn offers no event
+        await asyncio.sleep(0.005)
+    try:
+        yield
+    finally:
         server.should_exit = True
         await serving
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def bound(host: str, port: int) -> socket.socket:
     """Bound here and not by uvicorn, which ends the process over a taken port."""
     # The protocol is named because asyncio switches Nagle off only where it is.
     listening = socket.socket(
@@ -242,9 +257,9 @@ async def pull(system: System, stop: asyncio.Event) -> None:
 
     async def start_overdue() -> None:
         now = system.clock()
-        for ref, lane in await system.lanes.overdue(now, MOST_LANES):
-            if overdue(lane, now, timedelta(0)):
-                start(ref)
+        for found in await system.lanes.acquirable(now, MOST_LANES):
+            if overdue(found.lane, now, timedelta(0)):
+                start(found.ref)
 
     async def sweep() -> None:
         """Once a minute for as long as the worker runs, whatever the last one met."""
@@ -265,7 +280,7 @@ async def pull(system: System, stop: asyncio.Event) -> None:
 
 
 async def _came_first(event: asyncio.Event, seconds: float) -> bool:
-    """Whether it was set before so many seconds had passed."""
+    """Whether it was set before these seconds had passed."""
     if seconds <= 0:
         return event.is_set()
     try:
@@ -281,7 +296,7 @@ async def stopped(system: System) -> None:
         async with asyncio.timeout(STOP_WITHIN_SECONDS):
             await system.engine.stop()
     except TimeoutError:
-        return  # what is still in flight is settled by whoever takes over
+        return  # what is still in flight is settled by the worker that takes over
 
 
 def on_signals(stop: asyncio.Event) -> None:

@@ -18,10 +18,12 @@ from firestore_outbox import log
 from firestore_outbox.errors import Unavailable
 from firestore_outbox.lane.engine import Failed, LaneEngine, NotHeld
 from firestore_outbox.lane.ref import LaneRef
+from firestore_outbox.lane.requests import OpenRequests
+from firestore_outbox.lane.tasks import RECEIPT_TASK
 from firestore_outbox.lane.wake import LANE_TASK, Waker
 from firestore_outbox.messages.ids import is_document_id
 from firestore_outbox.operations.sweep import Sweep
-from firestore_outbox.receipts.late import RECEIPT_TASK, BadBatch, LateReceipts, parse_batch
+from firestore_outbox.receipts.late import BadBatch, LateReceipts, parse_batch
 from firestore_outbox.reminders.window_end import WINDOW_END_TASK, WindowEnd
 from firestore_outbox.wiring import System
 
@@ -60,7 +62,7 @@ class TaskEndpoint:
         """All paths. `is_stopping`: whether the worker has begun to stop; None asks the lane engine."""
         return cls(
             {
-                LANE_TASK: lane_work(system.engine, system.waker, is_stopping),
+                LANE_TASK: lane_work(system.requests, system.engine, system.waker, is_stopping),
                 WINDOW_END_TASK: window_end_work(system.window_end),
                 RECEIPT_TASK: receipt_work(system.late_receipts),
                 SWEEP_TASK: sweep_work(system.sweep),
@@ -89,13 +91,15 @@ class TaskEndpoint:
         return TaskAnswer(200, {"dropped": reason})
 
 
-def lane_work(engine: LaneEngine, waker: Waker, is_stopping: Callable[[], bool] | None = None) -> Work:
+def lane_work(
+    requests: OpenRequests, engine: LaneEngine, waker: Waker, is_stopping: Callable[[], bool] | None = None
+) -> Work:
     def stopping() -> bool:
         return engine.is_stopping if is_stopping is None else is_stopping()
 
     async def run_lane(body: dict[str, Any], is_retry: bool) -> dict[str, Any]:
         ref = _lane(body, engine)
-        ran = NotHeld(None) if stopping() else await engine.run(ref)
+        ran = NotHeld(None) if stopping() else await requests.run(ref)
         if isinstance(ran, NotHeld) and stopping():
             raise Stopping  # a 200 would lose the task, and with it a minute until the sweep
         if isinstance(ran, NotHeld) and is_retry and ran.until is not None:

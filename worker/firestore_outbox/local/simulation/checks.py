@@ -2,7 +2,7 @@
 
     lost         every message that a client wrote has ended, or waits for a person as its account chose
     calls        one claim makes one attempt; no attempt without a claim
-    untrue       a message that is shown as not sent was not sent, or is told to be in doubt
+    untrue       a message that is shown as not sent was not sent, or is reported as uncertain
     unsent       what bounced and was put back is not called sent before all of it went out once more
     forgotten    what a worker knows to be accepted does not stay in doubt, if it lived and the store answered, and no
                  operator was faster
@@ -15,7 +15,8 @@
     inbound      what came in is stored once, counted once, and handed on
     stored       what `outbox audit` checks
 
-and of the runs of reminders what run_checks.py says, and of the user's handlers what user_events.py says.
+and of the runs of reminders what run_checks.py says, of urgent messages what ahead_checks.py says, and of the user's
+handlers what user_events.py says.
 
 Order, exactly: of two messages of one thread, where the first came due earlier and was visible before the request for
 the second arrived (or before the second came due), every attempt of the first precedes every attempt of the second.
@@ -32,12 +33,13 @@ from typing import Any
 
 from firestore_outbox.firestore import paths
 from firestore_outbox.lane.pacing import Cap
+from firestore_outbox.local.simulation.ahead_checks import ahead_breaches
 from firestore_outbox.local.simulation.play import Play
 from firestore_outbox.local.simulation.run_checks import run_breaches
 from firestore_outbox.local.simulation.scenario import AccountSpec, Scenario
 from firestore_outbox.local.simulation.truth import Attempt, Truth
 from firestore_outbox.local.simulation.user_events import event_breaches
-from firestore_outbox.messages.model import TRANSITIONS, Event, MessageStatus, advances
+from firestore_outbox.messages.states import TRANSITIONS, Event, MessageStatus, advances
 from firestore_outbox.operations.audit.auditor import audit
 from firestore_outbox.operations.audit.evidence import too_fast
 from firestore_outbox.operations.audit.finding import Finding
@@ -63,6 +65,7 @@ async def breaches(scenario: Scenario, play: Play) -> list[str]:
         *_fence(truth),
         *_inbound(truth),
         *run_breaches(scenario, truth),
+        *ahead_breaches(scenario, truth),
         *event_breaches(
             play.events, play.world, is_steady=not scenario.has_wild_clocks and "stalls" not in scenario.troubles
         ),
@@ -160,7 +163,7 @@ def _twice(scenario: Scenario, truth: Truth) -> Iterator[str]:
             yield f"twice: part {part} of {request_id} was delivered twice in spite of its key"
         is_redriven = request_id in truth.redriven
         if is_resend_safe and len(keys[account_id, request_id, part]) > 1 and not is_redriven:
-            yield f"twice: part {part} of {request_id} was given another key, and nobody had put it back"
+            yield f"twice: part {part} of {request_id} was given another key, and no operator had put it back"
         is_asked_for = account.on_uncertain == "resend" or is_redriven
         if times > 1 and not is_resend_safe and not is_asked_for:
             yield f"twice: part {part} of {request_id} was accepted {times} times"
@@ -180,8 +183,8 @@ def _untrue(scenario: Scenario, truth: Truth) -> Iterator[str]:
             continue
         if (request_id, (parts.get(path) or len(data["parts"])) - 1) not in accepted:
             continue
-        is_told = _code(data) == "outcome_unknown" or _has_bounced(data)
-        if data["status"] != "failed" or not is_told:
+        is_reported = _code(data) == "outcome_unknown" or _has_bounced(data)
+        if data["status"] != "failed" or not is_reported:
             yield f"untrue: {request_id} was accepted, and is {data['status']} with {_code(data)}"
 
 
@@ -289,7 +292,7 @@ def _fence(truth: Truth) -> Iterator[str]:
 
 
 def _pace(scenario: Scenario, truth: Truth) -> Iterator[str]:
-    slack = 2 * scenario.most_skew + _ROUNDING
+    slack = 2 * scenario.widest_skew + _ROUNDING
     for account in scenario.accounts:
         mine = [attempt for attempt in truth.attempts if attempt.account_id == account.account_id]
         cap = Cap.per_minute(account.per_minute, burst=account.burst)
@@ -326,7 +329,7 @@ def _order(scenario: Scenario, truth: Truth) -> Iterator[str]:
     attempts: dict[str, list[datetime]] = defaultdict(list)
     for attempt in truth.attempts:
         attempts[f"outbox/{attempt.request_id}"].append(attempt.at)
-    slack = 2 * scenario.most_skew + timedelta(seconds=1)
+    slack = 2 * scenario.widest_skew + timedelta(seconds=1)
     for first, one in born.items():
         for second, other in born.items():
             is_there = one.visible_at < other.arrived_at or one.visible_at + slack < other.due_at
@@ -396,4 +399,4 @@ def _inbound(truth: Truth) -> Iterator[str]:
         if unread != len(times):
             yield f"inbound: {thread_id} has {len(times)} messages and counts {unread}"
         if not any(at >= max(times) for at, told in truth.conversations if told == thread_id):
-            yield f"inbound: nobody was told of the last message of {thread_id}"
+            yield f"inbound: the handler never saw the last message of {thread_id}"

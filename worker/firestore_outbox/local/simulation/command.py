@@ -44,7 +44,8 @@ LINE_EVERY_SEEDS = 500
 
 
 class _Progress:
-    """On a terminal a line that counts; elsewhere a line now and then. A seed that broke something is told at once."""
+    """On a terminal a line that counts; elsewhere a line now and then. A seed that broke something is reported at
+    once."""
 
     def __init__(self) -> None:
         self._told = 0

@@ -37,11 +37,14 @@ class Luck:
     dropped_event: float = 0.0
     """Events and tasks that are taken and never come. (A provider repeats a webhook until it is answered.)"""
     doubled_event: float = 0.0
+    late_event: float = 0.0
+    """Events, tasks and webhooks that come late, and so in another order."""
     failed_event: float = 0.0
-    """Refused with a 500: whoever sends it tries again."""
+    """Refused with a 500: the sender tries again."""
 
 
 NO_BAD_LUCK = Luck()
+LATEST_EVENT_SECONDS = 20.0
 _FASTEST, _SLOWEST = 0.001, 0.02
 
 
@@ -49,13 +52,21 @@ class Network:
     def __init__(self, random: Random, luck: Luck) -> None:
         self._random = random
         self._luck = luck
-        self.on_answer: Callable[[str, Any], None] = _nobody
-        """Sees each answer of a service, with the method's path: for whoever counts."""
+        self.each_way = (_FASTEST, _SLOWEST)
+        """Seconds that a call takes to its service, and its answer back: at least and at most."""
+        self.on_answer: Callable[[str, Any], None] = _ignore
+        """Sees each answer of a service, with the method's path: for counters."""
         self.is_dark = False
-        """Set when the run is over: nothing gets through any more."""
+        """Set when the run has ended: nothing gets through any more."""
+        self.added_seconds = 0.0
+        """What each call of a service takes in addition."""
 
     def calm(self) -> None:
-        self._luck = NO_BAD_LUCK
+        self.change(NO_BAD_LUCK)
+
+    def change(self, luck: Luck) -> None:
+        """From now on."""
+        self._luck = luck
 
     def wire(self) -> Wire:
         """Between a process and a service."""
@@ -71,8 +82,10 @@ class Network:
         return carried
 
     async def _there(self, path: str, carry: Carry, luck: Luck) -> Any:
-        """A request on its way arrives, also if whoever sent it has given up on it, or is dead."""
+        """A request on its way arrives, also if its sender has given up on it, or is dead."""
         await self._travel(luck)
+        if self.added_seconds:
+            await asyncio.sleep(self.added_seconds)
         if self.is_dark or self._happens(luck.lost_request):
             raise _status(grpc.StatusCode.UNAVAILABLE, "the request was lost")
         if self._happens(luck.contended):
@@ -82,7 +95,7 @@ class Network:
         return answer
 
     def sender(self, deliver: Sender) -> Sender:
-        """Between an event's or a task's source and whoever takes it."""
+        """Between the source of an event or a task and its receiver."""
 
         async def sent(call: HttpCall) -> Answered:
             luck = self._luck
@@ -90,6 +103,8 @@ class Network:
                 again = asyncio.get_running_loop().create_task(self._later(deliver, call))
                 again.add_done_callback(lambda task: task.cancelled() or task.exception())
             await self._travel(luck)
+            if self._happens(luck.late_event):
+                await asyncio.sleep(self._random.uniform(0, LATEST_EVENT_SECONDS))
             if self._happens(luck.failed_event):
                 return Answered(500)
             answer = await deliver(call)
@@ -112,7 +127,7 @@ class Network:
         return await deliver(call)
 
     async def _travel(self, luck: Luck) -> None:
-        seconds = self._random.uniform(_FASTEST, _SLOWEST)
+        seconds = self._random.uniform(*self.each_way)
         if self._happens(luck.late):
             seconds += self._random.uniform(0, luck.latest_seconds)
         await asyncio.sleep(seconds)
@@ -174,8 +189,8 @@ class ProviderTransport(httpx.AsyncBaseTransport):
                 return None
 
 
-def _nobody(path: str, answer: Any) -> None:
-    """Nobody counts."""
+def _ignore(path: str, answer: Any) -> None:
+    """Nothing is counted."""
 
 
 def _status(code: grpc.StatusCode, words: str) -> aio.AioRpcError:

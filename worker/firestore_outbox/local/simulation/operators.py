@@ -90,11 +90,11 @@ class Operators:
             case "settle":
                 await system.settle(on, self._word_on(on))
             case _:
-                raise AssertionError(f"nobody knows how to {verb}")
+                raise AssertionError(f"unknown verb {verb}")
 
     def _word_on(self, request_id: str) -> SettledAs:
-        """What somebody finds out who looks at the phone; or nobody looks, and it is given up, as is what was put back
-        once: of two sends, who knows which one it is."""
+        """What an operator finds out who looks at the phone; or no operator looks, and it is given up, as is what was
+        put back once: of two sends, who knows which one it is."""
         last = len(self._world.truth.collection("outbox")[request_id]["parts"]) - 1
         calls = self._world.truth.calls
         arrived = any(call.accepted and (call.request_id, call.part) == (request_id, last) for call in calls)

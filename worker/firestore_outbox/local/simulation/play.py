@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -12,14 +11,14 @@ from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.writes import WriteOp, create, update
 from firestore_outbox.handlers.context import Context
 from firestore_outbox.handlers.registration import Registration
-from firestore_outbox.lane.ref import INBOUND, outbox_lane, reminder_lane
+from firestore_outbox.lane.ref import INBOUND, reminder_lane
+from firestore_outbox.local.simulation.happenings import Happenings
 from firestore_outbox.local.simulation.operators import Operators
 from firestore_outbox.local.simulation.reminders import RESUMES_WITHIN, Asked, ReminderSpec
 from firestore_outbox.local.simulation.scenario import MessageSpec, Scenario
 from firestore_outbox.local.simulation.user_events import KIND, UserEvents
-from firestore_outbox.local.simulation.world import Machine, World
-from firestore_outbox.local.simulators.core import Account
-from firestore_outbox.local.simulators.faults import NO_FAULTS, Faults
+from firestore_outbox.local.simulation.world import World
+from firestore_outbox.local.simulators.faults import NO_FAULTS
 from firestore_outbox.messages.enqueue import NewMessage, batch
 from firestore_outbox.reminders.reminder_states import ReminderStatus
 from firestore_outbox.reminders.run import ENDED, Command
@@ -33,6 +32,7 @@ class Play:
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
         self._random = Random(f"play {scenario.seed}")
+        self._functions_random = Random(f"functions' clocks {scenario.seed}")
         self.events = UserEvents(scenario.events, scenario.seed)
         self.world = World(
             scenario.seed,
@@ -41,6 +41,7 @@ class Play:
             workers=scenario.workers,
             functions=scenario.functions,
             draw_skew=self._skew,
+            draw_functions_skew=self._functions_skew,
             handlers={
                 INBOUND: Registration(kind=INBOUND, function=self._conversation),
                 KIND: Registration(kind=KIND, function=self.events.handle, quiet=self.events.quiet, at_most=10),
@@ -49,8 +50,12 @@ class Play:
             commit_delay=scenario.commit_delay,
         )
         self._gateway = self.world.client.system.gateway
+        self._happenings = Happenings(scenario, self.world, self._random)
         self.rested = False
         """Whether it came to rest in time."""
+
+    def _functions_skew(self) -> timedelta:
+        return self._scenario.functions_skew * self._functions_random.uniform(-1, 1)
 
     def _skew(self) -> timedelta:
         return self._scenario.most_skew * self._random.uniform(-1, 1)
@@ -66,7 +71,7 @@ class Play:
             *(self._remind(reminder) for reminder in scenario.reminders),
             Operators(scenario.operators, world, Random(f"operators' choices {scenario.seed}")).work(),
             self.events.send(world),
-            self._happen(),
+            self._happenings.happen(),
         )
         await self._calm()
         self.rested = await self._rest()
@@ -101,9 +106,10 @@ class Play:
             account_id=spec.account_id,
             to=spec.to,
             parts=[{"type": "text", "text": f"part {number}"} for number in range(spec.parts)],
-            created_by="somebody",
+            created_by="author",
             send_at=None if spec.send_after is None else now + timedelta(seconds=spec.send_after),
             send_by=None if spec.send_within is None else now + timedelta(seconds=spec.send_within),
+            priority=spec.priority,
         )
         writes = batch(new)
         if spec.fault is not None:
@@ -139,7 +145,7 @@ class Play:
         self.world.truth.note(f"{asked.command} the runs of {spec.reminder_id}")
         for run_id in self._run_ids(spec.reminder_id):
             if asked.command == "retry":
-                if spec.is_open(self.world.clock()):  # otherwise it goes out when nobody looks any more
+                if spec.is_open(self.world.clock()):  # otherwise it goes out after the last look
                     await self.world.client.system.control.retry_failed(run_id)
             else:
                 await self.world.client.system.control.ask(run_id, Command(asked.command))
@@ -151,98 +157,21 @@ class Play:
             if reminder_id in (None, data.get("reminderId"))
         ]
 
-    # --- happenings
-
-    async def _happen(self) -> None:
-        began = self.world.loop.time()
-        for happening in self._scenario.happenings:
-            await asyncio.sleep(max(0.0, began + happening.at - self.world.loop.time()))
-            shown = " ".join(_shown(argument) for argument in happening.arguments)
-            self.world.truth.note(f"{happening.what} {shown}".strip())
-            await getattr(self, f"_{happening.what}")(*happening.arguments)
-        await asyncio.sleep(max(0.0, began + self._scenario.lasts - self.world.loop.time()))
-
-    async def _crash_worker(self, after_steps: int | None) -> None:
-        self._strike(self.world.workers, after_steps, self._kill)
-
-    async def _crash_functions(self, after_steps: int | None) -> None:
-        self._strike(self.world.functions, after_steps, self._kill)
-
-    async def _stall_worker(self, after_steps: int | None, seconds: float) -> None:
-        def stall(machines: list[Machine], victim: Machine) -> None:
-            self.world.truth.note(f"{victim.process.name} stalls for {seconds} s")
-            victim.process.pause()
-            self.world.loop.call_later(seconds, victim.process.go_on)
-
-        self._strike(self.world.workers, after_steps, stall)
-
-    def _strike(
-        self, machines: list[Machine], after_steps: int | None, strike: Callable[[list[Machine], Machine], None]
-    ) -> None:
-        """Now, or when the victim has done so many steps more."""
-        victim = self._random.choice(machines)
-
-        def struck() -> None:
-            if not self._is_calm:
-                strike(machines, victim)
-
-        if after_steps is None:
-            struck()
-        else:
-            victim.process.after_steps(after_steps, struck)
-
-    def _kill(self, machines: list[Machine], victim: Machine) -> None:
-        if victim in machines:
-            self.world.crash(machines, machines.index(victim))
-            self.world.truth.note(f"{victim.process.name} is dead")
-
-    async def _jump_clock(self, seconds: float) -> None:
-        machine: Machine = self._random.choice(self.world.workers)
-        machine.clock.skew += timedelta(seconds=seconds)
-
-    async def _provider_faults(self, faults: Faults) -> None:
-        self.world.provider.faults = faults
-
-    async def _provider_unreachable(self, unreachable: bool) -> None:
-        self.world.transport.refuses_connections = unreachable
-
-    async def _credentials(self, account_id: str, state: Any) -> None:
-        before = self.world.provider.account(account_id)
-        self.world.provider.set_account(account_id, Account(credentials=state, provider=before.provider))
-
-    async def _set_account(self, account_id: str, status: str) -> None:
-        await self._gateway.commit([update(paths.account(account_id), {"status": status}, version=None)])
-        if status == "active" and self._random.random() < 0.5:  # otherwise the sweep finds out
-            await self.world.client.system.waker.wake(outbox_lane(account_id))
-
-    async def _inbound(self, account_id: str, sender: str) -> None:
-        world = self.world
-        provider = next(account.provider for account in self._scenario.accounts if account.account_id == account_id)
-        event = {
-            "type": "inbound",
-            "providerMessageId": world.provider.new_message_id(),
-            "from": sender,
-            "at": world.clock().isoformat(),
-            "parts": [{"type": "text", "text": "hello"}],
-        }
-        for _ in range(self._random.choice((1, 1, 2))):
-            world.webhooks.post(provider, account_id, event)
+    # --- the user's code
 
     async def _conversation(self, context: Context) -> None:
         """The user's code. What it does with a conversation may take long, and may fail."""
         self.world.truth.conversations.append((self.world.clock(), context.key))
-        if self._scenario.faulty_conversations and not self._is_calm:
+        if self._scenario.faulty_conversations and not self._happenings.is_calm:
             await asyncio.sleep(self._random.choice((0, 3, 70)))
             if self._random.random() < 0.3:
                 raise OSError("the application failed")
 
     # --- the end
 
-    _is_calm = False
-
     async def _calm(self) -> None:
         world = self.world
-        self._is_calm = self.events.is_calm = True
+        self._happenings.is_calm = self.events.is_calm = True
         world.truth.note("calm")
         world.network.calm()
         world.provider.faults = NO_FAULTS
@@ -250,11 +179,11 @@ class Play:
         for machine in [*world.workers, *world.functions]:
             machine.process.go_on()
         for account in self._scenario.accounts:
-            await self._credentials(account.account_id, "valid")
-            await self._set_account(account.account_id, "active")
+            await self._happenings.credentials(account.account_id, "valid")
+            await self._happenings.set_account(account.account_id, "active")
         for spec in self._scenario.reminders:
-            if spec.fires_after is None:  # for ever, if nobody stops it
-                await world.client.system.runs.set_reminder_status(spec.reminder_id, ReminderStatus.PAUSED)
+            if spec.fires_after is None:  # for ever, unless it is stopped
+                await world.client.system.change_reminder.set_status(spec.reminder_id, ReminderStatus.PAUSED)
                 await world.client.system.waker.wake(reminder_lane(spec.reminder_id))
 
     async def _rest(self) -> bool:
@@ -265,14 +194,14 @@ class Play:
             await asyncio.sleep(10)
             if not self._is_busy():
                 return True
-            for account in self._scenario.accounts:  # a refusal that came late parks an account that was mended before
+            for account in self._scenario.accounts:  # a late refusal parks an account that was corrected
                 if self.world.truth.latest()[paths.account(account.account_id)]["status"] == "parked":
-                    await self._set_account(account.account_id, "active")
+                    await self._happenings.set_account(account.account_id, "active")
             await self._resume_runs()
         return False
 
     async def _resume_runs(self) -> None:
-        """Nobody leaves a run paused for ever."""
+        """No run stays paused for ever."""
         for run_id in self._run_ids():
             data = self.world.truth.latest()[paths.run(run_id)]
             if data["status"] not in ENDED and (data["status"] == "paused" or data.get("requested") == "pause"):
@@ -296,15 +225,11 @@ def _is_open(data: dict[str, Any]) -> bool:
     return data["status"] in ("queued", "sending")
 
 
-def _shown(argument: Any) -> str:
-    return argument.model_dump_json(exclude_defaults=True) if isinstance(argument, Faults) else str(argument)
-
-
 _MALFORMED: dict[str, dict[str, Any]] = {
     "no parts": {"parts": []},
     "unknown part": {"parts": [{"type": "dance"}]},
     "long text": {"parts": [{"type": "text", "text": "x" * 5000}]},
-    "foreign thread": {"threadId": "somebody__else"},
+    "foreign thread": {"threadId": "another__thread"},
     "number as text": {"attempts": "0"},
     "wrong id": {"requestId": "another-request"},
 }

@@ -5,7 +5,7 @@ passes a gate. While the process is paused nothing of it moves: answers wait, ti
 a machine that was suspended. A dead process is paused for ever: no `finally`, no `except`, no last write; which is what
 `kill -9` leaves.
 
-What serves a process (a database, a provider) must not pause with it: `outside` runs it as nobody's.
+What serves a process (a database, a provider) must not pause with it: `outside` runs it outside of any process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _process: ContextVar[Process | None] = ContextVar("process", default=None)
 
 
 class ProcessDied(Exception):
-    """Whoever was waiting for an answer of it gets none."""
+    """A caller that waits for its answer gets none."""
 
 
 class Process:
@@ -56,7 +56,7 @@ class Process:
         self._is_held = True
 
     def bury(self) -> None:
-        """Lets go of what a dead process holds. Only when the run is over: its cleanup runs now."""
+        """Lets go of what a dead process holds. Only when the run has ended: its cleanup runs now."""
         self._open()
 
     async def serve(self, work: Coroutine[Any, Any, T]) -> T:
@@ -130,7 +130,7 @@ async def _gated(process: Process, work: Coroutine[Any, Any, T]) -> T:
 
 
 async def outside(work: Coroutine[Any, Any, T]) -> T:
-    """Runs `work` as nobody's: it goes on whatever becomes of the caller."""
+    """Runs `work` outside of any process: it goes on whatever becomes of the caller."""
     task = asyncio.get_running_loop().create_task(work, context=Context())
     task.add_done_callback(_seen)
     await asyncio.wait([task])
@@ -142,6 +142,6 @@ def current() -> Process | None:
 
 
 def _seen(task: asyncio.Future[Any]) -> None:
-    """An error that nobody waits for any more is nobody's business."""
+    """Ignore an error of a task without a waiter."""
     if not task.cancelled():
         task.exception()

@@ -50,7 +50,7 @@ class ReminderSpec:
     has_doubles: bool
     """The first target of each chunk was listed before."""
     fires_after: float | None
-    """Once, so many seconds after `at`; None: each minute."""
+    """Once, this number of seconds after `at`; None: each minute."""
     hours: tuple[int, int]
     on_window_end: str
     asked: tuple[Asked, ...]

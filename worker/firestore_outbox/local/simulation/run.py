@@ -61,7 +61,11 @@ class Report:
 
 
 def run_seed(seed: int) -> Result:
-    scenario = draw(seed)
+    return run_scenario(draw(seed))
+
+
+def run_scenario(scenario: Scenario) -> Result:
+    seed = scenario.seed
     seen: list[Result] = []
     try:
         run(_main(scenario, seen), seed=seed, start=scenario.start, time_limit=TIME_LIMIT)

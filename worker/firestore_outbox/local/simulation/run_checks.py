@@ -1,7 +1,7 @@
 """What must hold of every run of a reminder, whatever happened. Each check gives a sentence for each breach.
 
     fired     a reminder for one time made one run for it; one with a schedule made none for any other time
-    ended     every run has ended, and every target has its outbox document, but for runs that were cancelled
+    ended     every run has ended, and every target has its outbox document, except in cancelled runs
     counts    what the run says in the end adds up, and is what its documents say
     target    no target of a run has two documents; none is sent to twice, unless the account chose to
     window    nothing is sent outside the hours of its run, by the clock of the worker that sends it
@@ -98,12 +98,12 @@ def _agree(run_id: str, stored: dict[str, int], states: Counter[str]) -> Iterato
         yield f"counts: those of {run_id} do not add up: {stored}"
     if stored["pending"] or stored["sending"]:
         yield f"counts: {run_id} has ended with {stored['pending']} pending and {stored['sending']} in flight"
-    is_told = {
+    reported = {
         "total": states.total(),
         "skipped": states["skipped"],
         "cancelled": states["cancelled"],
     }
-    for name, count in is_told.items():
+    for name, count in reported.items():
         if stored[name] != count:
             yield f"counts: {run_id} says {stored[name]} {name}, and there are {count}"
     if sum(stored[name] for name in _MOVED_BY_RECEIPTS) != sum(states[name] for name in _MOVED_BY_RECEIPTS):

@@ -17,7 +17,9 @@ from firestore_outbox.lane.hold_room import ROOM_BYTES
 from firestore_outbox.local.simulation.network import Luck
 from firestore_outbox.local.simulation.operators import Act, draw_operators
 from firestore_outbox.local.simulation.reminders import ReminderSpec, draw_reminders
-from firestore_outbox.local.simulation.user_events import EventSpec, draw_events
+from firestore_outbox.local.simulation.short_turns import NO_TROUBLES, draw_alone, draw_troubles, has_short_turns
+from firestore_outbox.local.simulation.urgent import draw_beside
+from firestore_outbox.local.simulation.user_events import EventSpec, draw_events, draw_stream
 from firestore_outbox.local.simulators.faults import Faults
 from firestore_outbox.settings import Settings
 
@@ -60,7 +62,7 @@ class MessageSpec:
     to: str
     parts: int
     send_after: float | None = None
-    """Scheduled so many seconds after `at`."""
+    """Scheduled this number of seconds after `at`."""
     send_within: float | None = None
     """Its deadline, in seconds after `at`."""
     fault: str | None = None
@@ -68,6 +70,8 @@ class MessageSpec:
     again_after: float | None = None
     """The same batch is written once more."""
     cancel_after: float | None = None
+    priority: str | None = None
+    """None: the document does not name one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +106,14 @@ class Scenario:
     hold_room_bytes: int = ROOM_BYTES
     commit_delay: CommitDelay | None = None
     """Production's timestamps: a commit becomes visible this long after it was stamped. None: at the same moment."""
+    functions_skew: timedelta = timedelta()
+    """How far the clocks of functions are off, at most."""
     start: datetime = START
+
+    @property
+    def widest_skew(self) -> timedelta:
+        """How far the clock of any process is off, at most: functions send too."""
+        return max(self.most_skew, self.functions_skew)
 
 
 def draw(seed: int) -> Scenario:
@@ -116,19 +127,31 @@ def draw(seed: int) -> Scenario:
         paces = fan_out.per_minute
         accounts = tuple(replace(one, per_minute=paces.get(one.account_id, one.per_minute)) for one in accounts)
     commit_delay = draw_commit_delay(seed)
-    messages = (*_messages(random, accounts, troubles, lasts), *draw_conversations(seed, accounts, commit_delay))
+    is_short = has_short_turns(seed)
+    of_functions = draw_troubles(seed, lasts) if is_short else NO_TROUBLES
+    messages = (
+        *_messages(random, accounts, troubles, lasts),
+        *draw_conversations(seed, accounts, commit_delay),
+        *(_alone(seed, accounts, commit_delay, lasts) if is_short else ()),
+        *(() if fan_out is None else _beside(seed, fan_out.reminders, lasts)),
+    )
     happenings: list[Happening] = []
     for name in sorted(troubles):
         happenings += TROUBLES[name](random, accounts, lasts)
     if fan_out is not None and fan_out.has_faulty_provider:
         happenings += _provider_faults(random, accounts, lasts)
+    happenings += [Happening(at=at, what="crash_functions", arguments=(steps,)) for at, steps in of_functions.crashes]
+    happenings += [
+        Happening(at=at, what="stall_functions", arguments=(steps, seconds))
+        for at, steps, seconds in of_functions.stalls
+    ]
     return Scenario(
         seed=seed,
-        settings=_settings(random),
+        settings=_settings(random).model_copy(update={"short_turns": is_short}),
         accounts=accounts,
         messages=messages,
         happenings=tuple(sorted(happenings, key=lambda happening: happening.at)),
-        luck=_luck(random, troubles),
+        luck=replace(_luck(random, troubles), late_event=of_functions.late_event),
         workers=random.choice((1, 2, 3)),
         functions=random.choice((1, 2)),
         most_skew=timedelta(seconds=random.choice((0, 0, 2))),
@@ -138,9 +161,10 @@ def draw(seed: int) -> Scenario:
         troubles=troubles,
         reminders=() if fan_out is None else fan_out.reminders,
         operators=draw_operators(seed, lasts),
-        events=draw_events(seed, lasts),
+        events=(*draw_events(seed, lasts), *draw_stream(seed, commit_delay, lasts)),
         hold_room_bytes=draw_hold_room(seed),
         commit_delay=commit_delay,
+        functions_skew=of_functions.most_skew,
         start=START if fan_out is None else fan_out.start,
     )
 
@@ -160,6 +184,33 @@ def draw_commit_delay(seed: int) -> CommitDelay | None:
         return None
     shortest, longest = random.choice(((0.005, 0.1), (0.01, 0.3), (0.01, 0.6)))
     return CommitDelay(random=random, shortest=shortest, longest=longest, slowest=random.choice((0.0, 4.0)))
+
+
+def _alone(
+    seed: int, accounts: tuple[AccountSpec, ...], commit_delay: CommitDelay | None, lasts: float
+) -> list[MessageSpec]:
+    made = []
+    for one in draw_alone(seed, [account.account_id for account in accounts], lasts):
+        after = 0.05 if commit_delay is None else commit_delay.longest + 0.05
+        for turn, at in enumerate((one.at, one.at + after)[: 2 if one.is_followed else 1]):
+            request_id = f"alone-{one.number:02d}-{turn}"
+            made.append(MessageSpec(at=at, request_id=request_id, account_id=one.account_id, to=one.to, parts=1))
+    return made
+
+
+def _beside(seed: int, reminders: tuple[ReminderSpec, ...], lasts: float) -> list[MessageSpec]:
+    runs = [(one.account_id, one.at + (one.fires_after or 0.0)) for one in reminders]
+    return [
+        MessageSpec(
+            at=one.at,
+            request_id=f"beside-{one.number:02d}",
+            account_id=one.account_id,
+            to=one.to,
+            parts=1,
+            priority=one.priority,
+        )
+        for one in draw_beside(seed, runs, lasts)
+    ]
 
 
 def draw_conversations(
@@ -269,7 +320,7 @@ def _none(random: Random, accounts: tuple[AccountSpec, ...], lasts: float) -> li
 
 
 def _strikes(random: Random, lasts: float, most: int) -> list[tuple[float, int | None]]:
-    """At a time; or after so many steps of the victim, which hits where much happens."""
+    """At a time; or after a number of steps of the victim, which hits where much happens."""
     return [
         (at, random.randrange(1, 600)) if random.random() < 0.6 else (at, None)
         for at in [random.uniform(0, 3), *_times(random, lasts, most)]
@@ -366,11 +417,11 @@ def _pauses(random: Random, accounts: tuple[AccountSpec, ...], lasts: float) -> 
 
 def _revocations(random: Random, accounts: tuple[AccountSpec, ...], lasts: float) -> list[Happening]:
     account_id, at = random.choice(accounts).account_id, random.uniform(0, lasts)
-    mended = at + random.uniform(5, 60)
+    corrected = at + random.uniform(5, 60)
     return [
         Happening(at=at, what="credentials", arguments=(account_id, "revoked")),
-        Happening(at=mended, what="credentials", arguments=(account_id, "valid")),
-        Happening(at=mended + 1, what="set_account", arguments=(account_id, "active")),
+        Happening(at=corrected, what="credentials", arguments=(account_id, "valid")),
+        Happening(at=corrected + 1, what="set_account", arguments=(account_id, "active")),
     ]
 
 

@@ -18,6 +18,7 @@ from random import Random
 
 from google.api_core.exceptions import GoogleAPICallError
 
+from firestore_emulator.transactions.commit_delay import CommitDelay
 from firestore_outbox.errors import Unavailable
 from firestore_outbox.firestore.writes import SERVER_TIME, create
 from firestore_outbox.handlers.context import Context, Permanent
@@ -75,18 +76,33 @@ def draw_events(seed: int, lasts: float) -> tuple[EventSpec, ...]:
     )
 
 
+def draw_stream(seed: int, commit_delay: CommitDelay | None, lasts: float) -> tuple[EventSpec, ...]:
+    """From a sequence of its own. In half of the worlds in which some commits are slow, one key gets ten events a
+    second for a while: an event whose commit is slow appears when its lane has handled later ones already."""
+    random = Random(f"stream {seed}")
+    if commit_delay is None or not commit_delay.slowest or random.random() < 1 / 2:
+        return ()
+    begins = random.uniform(0, lasts / 2)
+    return tuple(
+        EventSpec(
+            at=begins + number / 10,
+            event_id=f"stream-{number:02}",
+            key="stream",
+            is_document=random.random() < 0.5,
+            times=1,
+        )
+        for number in range(60)
+    )
+
+
 class UserEvents:
     def __init__(self, specs: tuple[EventSpec, ...], seed: int) -> None:
         self._specs = specs
         self._random = Random(f"handler {seed}")
-        self._quiet = self._random.choice((0, 2))
+        self.quiet = self._random.choice((0, 2))
+        """Seconds of debounce. Without one, a run may begin while events of its burst are not visible yet."""
         self.runs: list[Run] = []
         self.is_calm = False
-
-    @property
-    def quiet(self) -> float:
-        """Without a debounce a run may begin while events of its burst are not visible yet."""
-        return self._quiet
 
     # --- senders
 

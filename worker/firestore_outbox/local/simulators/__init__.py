@@ -1,4 +1,4 @@
-"""A message provider that does what it is told, wrong things included, and keeps a true record of what it saw.
+"""A message provider that follows its orders, wrong ones included, and keeps a true record of what it saw.
 
     faults       what may be ordered, and that nonsense is refused in words
     api          what one API is to the simulator: how it words what the core decides

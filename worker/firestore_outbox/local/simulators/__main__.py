@@ -9,8 +9,13 @@ import signal
 import sys
 from pathlib import Path
 
+from firestore_outbox.clock import system_clock
+from firestore_outbox.local.file_server import FileServer
+from firestore_outbox.local.kms import KmsStandIn
+from firestore_outbox.local.provider_urls import LOCAL_STRIPE_SECRET
 from firestore_outbox.local.simulators.simulator import DEFAULT_SECRET, HOST, ProviderSimulator
 from firestore_outbox.local.simulators.webhooks import BadTemplate
+from firestore_outbox.local.stripe.api import StripeStandIn
 
 SECRET_VARIABLE = "OUTBOX_SIMULATED_WEBHOOK_SECRET"
 
@@ -22,6 +27,9 @@ def _arguments() -> argparse.Namespace:
         "--webhook", metavar="URL", help="where receipts go: a URL with {provider} and {accountId} in it"
     )
     parser.add_argument("--data", type=Path, metavar="FILE", help="keep the record of calls in this file")
+    parser.add_argument("--kms", type=Path, metavar="FILE", help="serve a stand-in for Cloud KMS, with its keys here")
+    parser.add_argument("--files", type=Path, metavar="DIR", help="serve the files of a directory, and take uploads")
+    parser.add_argument("--billing", metavar="URL", help="serve a stand-in for Stripe, whose events go there")
     return parser.parse_args()
 
 
@@ -31,7 +39,13 @@ async def _run(arguments: argparse.Namespace) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     secret = os.environ.get(SECRET_VARIABLE, DEFAULT_SECRET)
-    async with ProviderSimulator(webhook=arguments.webhook, secret=secret, data=arguments.data) as simulator:
+    others = [] if arguments.kms is None else KmsStandIn(arguments.kms).routes()
+    others += [] if arguments.files is None else FileServer(arguments.files).routes()
+    if arguments.billing is not None:
+        others += StripeStandIn(arguments.billing, LOCAL_STRIPE_SECRET, system_clock).routes()
+    async with ProviderSimulator(
+        webhook=arguments.webhook, secret=secret, data=arguments.data, others=others
+    ) as simulator:
         try:
             await simulator.start(port=arguments.port)
         except OSError as error:

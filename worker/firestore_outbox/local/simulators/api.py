@@ -22,6 +22,7 @@ from starlette.responses import Response
 
 if TYPE_CHECKING:
     from firestore_outbox.local.simulators.core import Cut, Hang, ProviderCore, Verdict
+    from firestore_outbox.local.simulators.inbound_files import InboundFiles
     from firestore_outbox.local.simulators.webhooks import Webhooks
 
 
@@ -95,6 +96,9 @@ class Simulator(Protocol):
 
     @property
     def webhooks(self) -> Webhooks: ...
+
+    @property
+    def inbound_files(self) -> InboundFiles: ...
 
     async def carry_out(self, request: Request, verdict: Verdict) -> Response:
         """Send the receipts on their way, and answer."""

@@ -1,7 +1,7 @@
-"""The HTTP side: the provider's own API, and `/_sim` for whoever orders faults and asks for the truth.
+"""The HTTP side: the provider's own API, and `/_sim` for tests that order faults and ask for the truth.
 
 A call is carried out in this order: it is recorded, its receipts are on their way, and then it is answered, late,
-wrongly or not at all. Whoever hangs up meanwhile changes nothing of what happened.
+wrongly or not at all. A caller that hangs up meanwhile changes nothing of what happened.
 
 To cut a connection is no part of ASGI. The server offers it as an extension of the scope (server.py, inprocess.py).
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -26,6 +26,8 @@ from firestore_outbox.local.simulators import interakt, signed_webhook, waha, wh
 from firestore_outbox.local.simulators.api import Api, Simulator
 from firestore_outbox.local.simulators.core import Answer, Cut, Hang, ProviderCore, Verdict
 from firestore_outbox.local.simulators.faults import BadFaults, parse_faults
+from firestore_outbox.local.simulators.fcm import FcmStandIn
+from firestore_outbox.local.simulators.inbound_files import InboundFiles
 from firestore_outbox.local.simulators.own import OWN
 from firestore_outbox.local.simulators.webhooks import Webhooks
 
@@ -72,9 +74,11 @@ class _Inbound(BaseModel):
 
 
 class SimulatorApp:
-    def __init__(self, core: ProviderCore, webhooks: Webhooks) -> None:
+    def __init__(self, core: ProviderCore, webhooks: Webhooks, others: Sequence[Route] = ()) -> None:
+        """`others` are served beside the provider's: APIs of Google that a laptop needs a stand-in for."""
         self.core = core
         self.webhooks = webhooks
+        self.inbound_files = InboundFiles()
         self._stopping = asyncio.Event()
         self.starlette = Starlette(
             routes=[
@@ -89,7 +93,10 @@ class SimulatorApp:
                 Route("/_sim/inbound", self._inbound, methods=["POST"]),
                 Route("/_sim/accounts/{account_id}", self._account),
                 Route("/_sim/accounts/{account_id}", self._set_account, methods=["PUT"]),
+                *self.inbound_files.routes(),
+                *FcmStandIn().routes(),
                 *(route for mounted in APIS for route in mounted(self)),
+                *others,
             ]
         )
 
@@ -146,7 +153,7 @@ class SimulatorApp:
             gone.cancel()
             stopping.cancel()
 
-    # Whoever tests with it
+    # For tests
 
     async def _health(self, request: Request) -> Response:
         return JSONResponse({"status": "ok", "webhooksPending": self.webhooks.pending})

@@ -101,7 +101,7 @@ class ProviderCore:
         self._accounts[account_id] = account
 
     def forget_calls(self) -> None:
-        """The record and the keys: as if nobody had called yet."""
+        """The record and the keys: as before the first call."""
         self.record.clear()
         self.files.clear()
         self._keys.clear()
@@ -133,7 +133,7 @@ class ProviderCore:
         return Cut() if verdict.is_lost else OWN.took_file(file), verdict.latency
 
     def take(self, asked: Asked, api: Api) -> Verdict:
-        """Decides, and records it. Whoever calls carries the verdict out."""
+        """Decides, and records it. The caller carries the verdict out."""
         verdict = self._decide(asked, api)
         self.record.add(verdict.call)
         return verdict
@@ -165,7 +165,7 @@ class ProviderCore:
     def _decide(self, asked: Asked, api: Api) -> Verdict:
         faults = self._faults_for(asked.account_id)
         latency = self._latency(faults)
-        call = self._call(asked)
+        call = _call(asked, self.clock())
         if asked.refusal:
             return Verdict(call=call, then=api.refused(asked.refusal), latency=latency)
         account = replace(self.account(asked.account_id), provider=asked.provider)
@@ -239,14 +239,15 @@ class ProviderCore:
         jitter = faults.latencyJitterMs * self.random.random() if faults.latencyJitterMs else 0.0
         return timedelta(milliseconds=faults.latencyMs + jitter)
 
-    def _call(self, asked: Asked) -> Call:
-        return Call(
-            request_id=asked.request_id,
-            account_id=asked.account_id,
-            to=asked.to,
-            at=self.clock(),
-            accepted=False,
-            part=asked.part,
-            delivered=0,
-            idempotency_key=asked.idempotency_key,
-        )
+
+def _call(asked: Asked, at: datetime) -> Call:
+    return Call(
+        request_id=asked.request_id,
+        account_id=asked.account_id,
+        to=asked.to,
+        at=at,
+        accepted=False,
+        part=asked.part,
+        delivered=0,
+        idempotency_key=asked.idempotency_key,
+    )

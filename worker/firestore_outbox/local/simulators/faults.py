@@ -59,6 +59,8 @@ class Faults(BaseModel):
     """Called once, delivered twice."""
     invalidRecipients: tuple[_Text, ...] = Field(default=(), strict=False)
     """Refused for good, each time."""
+    windowClosed: bool = False
+    """WhatsApp Cloud: the recipients have not written for a day, so everything but templates is refused."""
     receiptDelayMs: Milliseconds = 0
     """From the acceptance to the first receipt. With receiptShuffle: at most, for each receipt on its own."""
     receiptDuplicateRate: Rate = 0.0
@@ -83,7 +85,7 @@ class Faults(BaseModel):
     accounts: tuple[_Text, ...] | None = Field(default=None, strict=False)
     """Only these; null means all."""
     forCalls: Annotated[int, Field(ge=1)] | None = None
-    """Only the next so many calls; then as if reset."""
+    """Only this number of calls from now on; then as if reset."""
 
     def concern(self, account_id: str) -> bool:
         return self.accounts is None or account_id in self.accounts

@@ -1,6 +1,6 @@
 """Files that were uploaded to the provider: the truth about each upload, and which handles are still known.
 
-A handle belongs to the account that uploaded the file. It ends when its time is over, or when it is lost by order;
+A handle belongs to the account that uploaded the file. It ends when its time has passed, or when it is lost by order;
 using it then is refused. Files live in memory, as a sum and a size: a provider that starts again knows none of them.
 """
 

@@ -85,6 +85,7 @@ class _Template(_Strict):
     languageCode: _Text
     headerValues: list[str] | None = None
     bodyValues: list[str] | None = None
+    buttonValues: dict[Annotated[str, StringConstraints(pattern=r"^[0-9]$")], list[str]] | None = None
 
 
 class _TemplateCall(_Call):

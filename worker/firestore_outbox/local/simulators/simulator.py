@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 
 from starlette.applications import Starlette
+from starlette.routing import Route
 
 from firestore_emulator.outgoing import HttpSender, Sender
 from firestore_outbox.local.simulators.app import FORMS, SimulatorApp
@@ -17,7 +19,7 @@ from firestore_outbox.local.simulators.webhooks import Webhooks
 
 HOST = "127.0.0.1"
 DEFAULT_SECRET = "simulated-webhook-secret"
-"""Signs webhooks on machines where nobody chose another."""
+"""Signs webhooks on machines without a secret of their own."""
 
 
 def _utc_now() -> datetime:
@@ -26,7 +28,8 @@ def _utc_now() -> datetime:
 
 class ProviderSimulator:
     """`webhook` is a URL with {provider} and {accountId} in it; None sends no receipts. `data` is a file for the
-    record of calls. `send` is the network of the webhooks; by default a pool of connections.
+    record of calls. `send` is the network of the webhooks; by default a pool of connections. `others` are routes that
+    are served beside the provider's API.
 
     Over sockets: `await start(port=…)`. Without: give `transport` to an httpx client.
     """
@@ -40,11 +43,12 @@ class ProviderSimulator:
         clock: Clock = _utc_now,
         random: Random | None = None,
         send: Sender | None = None,
+        others: Sequence[Route] = (),
     ) -> None:
         self._pool = HttpSender()
         self.webhooks = Webhooks(webhook, secret, send or self._pool, clock, FORMS)
         self.core = ProviderCore(Record(data), clock=clock, random=random or Random())
-        self._app = SimulatorApp(self.core, self.webhooks)
+        self._app = SimulatorApp(self.core, self.webhooks, others)
         self.transport = InProcessTransport(self.app)
         self.url = ""
         self._listener: object | None = None

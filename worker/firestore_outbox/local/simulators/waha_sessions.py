@@ -4,8 +4,9 @@
                                                            or FAILED for the next `failStarts` times
     any             --stop---> STOPPED
     any             --logout-> STOPPED, and not paired any more
+    SCAN_QR_CODE    --scan---> STARTING --after startMs--> WORKING: 515 ends the first connection
 
-A name that nobody has used yet is a session that is paired and WORKING: whoever tries the simulator can send at once.
+A name that is used for the first time is a paired session that is WORKING: a person can send at once.
 """
 
 from __future__ import annotations
@@ -35,7 +36,15 @@ class SessionOrder(BaseModel):
     waitMs: Annotated[int, Field(ge=0, le=86_400_000)] | None = None
     """How long a send waits for a session that is not WORKING."""
     failStarts: Annotated[int, Field(ge=0)] | None = None
-    """So many starts end as FAILED."""
+    """This many starts end as FAILED."""
+    contacts: Annotated[int, Field(ge=0, le=100_000)] | None = None
+    """How many contacts the phone has."""
+    scan: Literal[True] | None = None
+    """A person scans the code, if the session shows one."""
+    codeMs: Annotated[int, Field(ge=1, le=86_400_000)] | None = None
+    """How long a code is shown before the next one takes its place."""
+    loseCodes: Annotated[int, Field(ge=0)] | None = None
+    """This many requests for a code are answered with 500."""
 
 
 @dataclass
@@ -45,6 +54,11 @@ class Session:
     start_ms: int = 500
     wait_ms: int = 10_000
     fail_starts: int = 0
+    contacts: int = 3
+    code_ms: int = 20_000
+    lose_codes: int = 0
+    scans: int = 0
+    """How often a phone was linked."""
     starts: int = 0
     """How often a start was carried out; the idempotent ones do not count."""
     stops: int = 0
@@ -79,6 +93,27 @@ class Session:
     def restart(self, now: datetime) -> list[tuple[Status, timedelta]]:
         return [*self.stop(now), *self.start(now)]
 
+    def contact_page(self, offset: int, count: int) -> list[dict[str, str]]:
+        """By the number, as the real one sorts them."""
+        return [
+            {"id": f"{49_151_100_000 + number}@c.us", "name": f"Contact {number}", "pushname": f"nick-{number}"}
+            for number in range(offset, min(offset + count, self.contacts))
+        ]
+
+    def code(self, name: str, now: datetime) -> str | None:
+        """The text of the QR code; None: the session shows none."""
+        if self.status(now) != "SCAN_QR_CODE":
+            return None
+        return f"2@{name},{int(now.timestamp() * 1000) // self.code_ms},{'k' * 200}"
+
+    def scan(self, now: datetime) -> list[tuple[Status, timedelta]]:
+        if self.status(now) != "SCAN_QR_CODE":
+            return []
+        self.paired, self.scans = True, self.scans + 1
+        takes = timedelta(milliseconds=self.start_ms)
+        self._status, self._next = "STARTING", ("WORKING", now + takes)
+        return [("STARTING", timedelta(0)), ("WORKING", takes)]
+
     def logout(self) -> list[tuple[Status, timedelta]]:
         self.paired = False
         return self.put("STOPPED")
@@ -107,8 +142,11 @@ class SessionTable:
         """The names of those that cost memory."""
         return sorted(name for name, one in self.sessions.items() if one.exists and one.status(now) not in DOWN)
 
-    def order(self, name: str, order: SessionOrder) -> list[tuple[Status, timedelta]]:
+    def order(self, name: str, order: SessionOrder, now: datetime) -> list[tuple[Status, timedelta]]:
         session = self[name]
+        session.code_ms = session.code_ms if order.codeMs is None else order.codeMs
+        session.contacts = session.contacts if order.contacts is None else order.contacts
+        session.lose_codes = session.lose_codes if order.loseCodes is None else order.loseCodes
         if order.exists is not None:
             session.exists = order.exists
         if order.paired is not None:
@@ -119,4 +157,5 @@ class SessionTable:
             session.wait_ms = order.waitMs
         if order.failStarts is not None:
             session.fail_starts = order.failStarts
-        return [] if order.status is None else session.put(order.status)
+        changes = [] if order.status is None else session.put(order.status)
+        return [*changes, *(session.scan(now) if order.scan else [])]

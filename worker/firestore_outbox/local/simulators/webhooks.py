@@ -1,7 +1,7 @@
 """Receipts and inbound messages, signed and posted to the webhook, again and again until it says 2xx.
 
 What is posted and how it is signed differs with the provider: a `WebhookForm` for each, and the simulator's own for
-names that nobody has a form for.
+names that no adapter has a form for.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ class Webhooks:
         self._send = send
         self._clock = clock
         self._forms = dict(forms or {})
+        self._aimed: dict[tuple[str, str], tuple[str, str]] = {}
         self._slots = asyncio.Semaphore(IN_FLIGHT)
         self._under_way: set[asyncio.Task[None]] = set()
 
@@ -64,6 +65,10 @@ class Webhooks:
     @property
     def pending(self) -> int:
         return len(self._under_way)
+
+    def aim(self, provider: str, account_id: str, url: str, secret: str) -> None:
+        """Where this account's events go from now on, and what signs them, as configured at the provider."""
+        self._aimed[provider, account_id] = (url, secret)
 
     def deliver(self, delivery: Delivery) -> None:
         """The receipts of one message, from now on and in the background."""
@@ -89,7 +94,7 @@ class Webhooks:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        if self._template is None:
+        if self._template is None and not self._aimed:
             work.close()
             return
         task = asyncio.create_task(work)
@@ -104,21 +109,22 @@ class Webhooks:
                 await asyncio.sleep((receipt.delay - waited).total_seconds())
                 waited = receipt.delay
             body = form.body(account_id, receipt.event)
-            await self._until_taken(self._url(provider, account_id), body, form)
+            url, secret = self._target(provider, account_id)
+            await self._until_taken(url, secret, body, form)
 
-    async def _until_taken(self, url: str, body: bytes, form: WebhookForm) -> None:
+    async def _until_taken(self, url: str, secret: str, body: bytes, form: WebhookForm) -> None:
         pause = FIRST_PAUSE_SECONDS
         for left in range(TRIES - 1, -1, -1):
             async with self._slots:
-                if await self._taken(url, body, form):
+                if await self._taken(url, secret, body, form):
                     return
             if left:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
         log_given_up(url)
 
-    async def _taken(self, url: str, body: bytes, form: WebhookForm) -> bool:
-        headers = {"Content-Type": "application/json"} | form.headers(self._secret, body, self._clock())
+    async def _taken(self, url: str, secret: str, body: bytes, form: WebhookForm) -> bool:
+        headers = {"Content-Type": "application/json"} | form.headers(secret, body, self._clock())
         call = HttpCall(method="POST", url=url, headers=headers, body=body, deadline=DEADLINE)
         try:
             async with asyncio.timeout(DEADLINE.total_seconds()):
@@ -127,10 +133,12 @@ class Webhooks:
             return False
         return 200 <= answer.status < 300
 
-    def _url(self, provider: str, account_id: str) -> str:
+    def _target(self, provider: str, account_id: str) -> tuple[str, str]:
+        if (aimed := self._aimed.get((provider, account_id))) is not None:
+            return aimed
         assert self._template is not None
         named = self._template.replace("{provider}", quote(provider, safe=""))
-        return named.replace("{accountId}", quote(account_id, safe=""))
+        return named.replace("{accountId}", quote(account_id, safe="")), self._secret
 
 
 def _placeholders(template: str) -> list[str]:

@@ -72,6 +72,7 @@ class _WhatsAppCloud:
             body,
             is_authorized=self._is_authorized(request),
             knows=lambda file: self._core.has_file(account_id, file),
+            is_window_closed=self._core.faults.windowClosed,
         )
         return await self._simulator.carry_out(request, self._core.take(asked, API))
 
@@ -99,11 +100,14 @@ class _WhatsAppCloud:
         return refused or Answer(status=200, body={"id": uploaded.handle})
 
     async def number(self, request: Request) -> Response:
-        """`GET /{PHONE_NUMBER_ID}`: harmless, and only for whoever may use the number."""
+        """`GET /{PHONE_NUMBER_ID}`: harmless, and only for callers that may use the number; `GET /{MEDIA_ID}`, too."""
         account_id = request.path_params["account_id"]
         if not self._is_authorized(request):
             refused = fault_answer(190, None)
             return JSONResponse(refused.body, refused.status)
+        if self._simulator.inbound_files.has(account_id):
+            url = request.url.replace(path=request.url.path.replace(f"/{account_id}", f"/files/{account_id}"))
+            return JSONResponse({"messaging_product": "whatsapp", "id": account_id, "url": str(url)})
         number = {"id": account_id, "verified_name": f"Simulated {account_id}", "quality_rating": "GREEN"}
         return JSONResponse(number | {"display_phone_number": "+1 555 0100"})
 
@@ -126,7 +130,14 @@ def _upload_fault(fields: Mapping[str, str], mime_type: str, size_bytes: int) ->
 # --- a message, read
 
 
-def read_message(account_id: str, body: bytes, *, is_authorized: bool, knows: Callable[[str], bool]) -> Asked:
+def read_message(
+    account_id: str,
+    body: bytes,
+    *,
+    is_authorized: bool,
+    knows: Callable[[str], bool],
+    is_window_closed: bool = False,
+) -> Asked:
     try:
         raw = json.loads(body)
     except (ValueError, RecursionError):
@@ -135,6 +146,8 @@ def read_message(account_id: str, body: bytes, *, is_authorized: bool, knows: Ca
     echo = _text(fields, "biz_opaque_callback_data")
     request_id, part = _correlated(echo)
     fault = _fault(fields, knows)
+    if fault is None and is_window_closed and fields.get("type") != "template":
+        fault = 131047, "More than 24 hours have passed since the recipient last replied."
     return Asked(
         provider=NAME,
         account_id=account_id,
@@ -143,7 +156,7 @@ def read_message(account_id: str, body: bytes, *, is_authorized: bool, knows: Ca
         part=part,
         is_authorized=is_authorized,
         echo=echo or None,
-        # Without a token nobody hears what else is wrong.
+        # Without a token the answer says nothing of other faults.
         refusal=Refusal(error="invalid_message", detail=fault[1], api_code=str(fault[0]))
         if fault and is_authorized
         else None,
@@ -192,10 +205,29 @@ def _template_fault(content: Mapping[str, Any]) -> tuple[int, str] | None:
     language = content.get("language")
     if not _text(content, "name") or not isinstance(language, dict) or not _text(language, "code"):
         return 131008, "A template has a name and a language."
-    for component in _list(content, "components"):
-        if _text(component, "type") != "body" or not all(_text(it, "text") for it in _list(component, "parameters")):
-            return 132012, "A parameter has not the form that the template wants."
+    if not all(_is_component(component) for component in _list(content, "components")):
+        return 132012, "A parameter has not the form that the template wants."
     return None
+
+
+def _is_component(component: Any) -> bool:
+    parameters = _list(component, "parameters")
+    match _text(component, "type"):
+        case "header":
+            return all(_text(one, "text") or _is_file(one) for one in parameters)
+        case "body":
+            return all(_text(one, "text") for one in parameters)
+        case "button":
+            is_placed = _text(component, "sub_type") == "url" and _text(component, "index").isdigit()
+            return is_placed and len(parameters) == 1 and bool(_text(parameters[0], "text"))
+        case _:
+            return False
+
+
+def _is_file(parameter: Any) -> bool:
+    kind = _text(parameter, "type")
+    file = parameter.get(kind) if kind in ("image", "video", "document") else None
+    return bool(_text(file, "link")) != bool(_text(file, "id"))
 
 
 def _media_fault(kind: str, content: Mapping[str, Any], knows: Callable[[str], bool]) -> tuple[int, str] | None:

@@ -49,7 +49,7 @@ TITLES: Mapping[int, str] = {
     132007: "Template character policy violated",
 }
 STATUSES: Mapping[int, int] = {190: 401, 0: 401, 10: 403, 368: 403, 130429: 429, 131016: 503, 1: 500, 2: 503}
-"""The HTTP status beside a code; 400 for all others. Nobody should rely on it."""
+"""The HTTP status beside a code; 400 for all others. Do not rely on it."""
 MEDIA_FIELDS = {"mediaId": "id", "mimeType": "mime_type", "caption": "caption", "filename": "filename"}
 
 
@@ -99,7 +99,7 @@ class WhatsAppCloudApi:
             case "receipt":
                 value["statuses"] = [_status(event)]
             case "inbound":
-                value["contacts"] = [{"profile": {"name": "Somebody"}, "wa_id": event["from"]}]
+                value["contacts"] = [{"profile": {"name": "A person"}, "wa_id": event["from"]}]
                 value["messages"] = list(_messages(event))
             case _:  # Meta knows no sessions: something else that happens to an account
                 field, value = "account_update", {"event": "ACCOUNT_UPDATE"}

@@ -1,6 +1,6 @@
 """The invariants, checked on what is stored: `outbox audit` on a live project, and the simulation after each run.
 
-    lost        nothing due waits without somebody who will look at it                              documents.py, lanes
+    lost        nothing due waits without a worker that will look at it                             documents.py, lanes
     lease       no lease outlives its end by more than a few sweeps, of a lane or of a claim        documents.py, lanes
     agreement   people see of a message what its outbox document says                               documents.py
     shape       a document in a state has what belongs to that state, and nothing of another        documents.py

@@ -59,8 +59,8 @@ def _of_lane(ref: LaneRef, lane: Lane, now: datetime) -> list[Finding]:
     if due is None or due + LATE > now:
         return []
     words = {
-        LaneState.RUNNING: f"held by {lane.owner}, whose lease ended at {due:%H:%M:%S}; nobody took over",
-        LaneState.READY: f"ready since {due:%H:%M:%S}, and nobody came",
-        LaneState.IDLE: f"due since {due:%H:%M:%S}, and nobody came",
+        LaneState.RUNNING: f"held by {lane.owner}, whose lease ended at {due:%H:%M:%S}; no worker took over",
+        LaneState.READY: f"ready since {due:%H:%M:%S}, and no worker came",
+        LaneState.IDLE: f"due since {due:%H:%M:%S}, and no worker came",
     }
     return [Finding("lease" if lane.state is LaneState.RUNNING else "lost", ref.path, words[lane.state])]

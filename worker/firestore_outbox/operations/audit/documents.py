@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 from firestore_outbox.accounts.account import Account, Closed, sending
 from firestore_outbox.accounts.store import AccountStore
@@ -14,7 +13,8 @@ from firestore_outbox.lane.ref import LaneRef, outbox_lane
 from firestore_outbox.lane.state import Lane
 from firestore_outbox.lane.store import LaneStore
 from firestore_outbox.lane.transitions import LaneState
-from firestore_outbox.messages.model import ENDED, SHOWN_AS, MessageStatus, OutboxMessage, OutboxStatus
+from firestore_outbox.messages.model import KEEP_ENDED, OutboxMessage
+from firestore_outbox.messages.states import ENDED, SHOWN_AS, MessageStatus, OutboxStatus
 from firestore_outbox.messages.validation import InvalidMessage, parse_message
 from firestore_outbox.operations.audit.finding import Finding
 
@@ -72,11 +72,25 @@ class Documents:
             return _of_malformed(outbox, message, self._now)
         sentences = [
             ("shape", _misshapen(message)),
-            ("agreement", _disagreement(message, outbox.data, shown)),
+            ("agreement", await self._disagreement(message, shown)),
             ("lease", _stale_claim(message, self._now)),
             ("lost", await self._forgotten(message)),
         ]
         return [Finding(invariant, outbox.path, sentence) for invariant, sentence in sentences if sentence is not None]
+
+    async def _disagreement(self, message: OutboxMessage, shown: Snapshot | None) -> str | None:
+        if shown is not None:
+            return _contradiction(message, shown)
+        is_deleted = message.run_id is not None or await self._is_past_retention(message)
+        return None if is_deleted else "there is no message document for it"
+
+    async def _is_past_retention(self, message: OutboxMessage) -> bool:
+        """Whether the account keeps its messages for a time, which has passed. The outbox document may stay longer."""
+        if message.status not in ENDED or message.expire_at is None:
+            return False
+        account = await self._accounts.read(message.account_id)
+        retention = account.retention if isinstance(account, Account) else None
+        return retention is not None and message.expire_at - KEEP_ENDED + retention <= self._now
 
     async def _forgotten(self, message: OutboxMessage) -> str | None:
         """Due, allowed to go, and no lane that will look at it."""
@@ -110,19 +124,17 @@ def _misshapen(message: OutboxMessage) -> str | None:
     status = message.status
     is_claimed = message.claimed_by is not None and message.lease_until is not None
     if (status is OutboxStatus.SENDING) != is_claimed:
-        return f"{status.value}, claimed by {message.claimed_by or 'nobody'} until {message.lease_until}"
+        return f"{status.value}, claimed by {message.claimed_by or 'no worker'} until {message.lease_until}"
     if status in ENDED and message.expire_at is None:
         return f"{status.value}, and it will never be cleared away"
     if status is OutboxStatus.SENT and (message.attempts == 0 or message.sent_at is None):
         return f"sent at {message.sent_at} after {message.attempts} attempts"
     if status is OutboxStatus.QUEUED and message.next_attempt_at is None and message.run_id is None:
-        return "queued, and for no time"  # but for a run that is paused
+        return "queued, and for no time"  # except in a run that is paused
     return None
 
 
-def _disagreement(message: OutboxMessage, data: dict[str, Any], shown: Snapshot | None) -> str | None:
-    if shown is None:
-        return None if data.get("runId") is not None else "there is no message document for it"
+def _contradiction(message: OutboxMessage, shown: Snapshot) -> str | None:
     status = shown.data.get("status")
     is_received = message.status is OutboxStatus.SENT and status in _RECEIVED
     if status == SHOWN_AS[message.status].value or is_received:
@@ -134,7 +146,7 @@ def _stale_claim(message: OutboxMessage, now: datetime) -> str | None:
     until = message.lease_until
     if message.status is not OutboxStatus.SENDING or until is None or until + LATE > now:
         return None
-    return f"claimed by {message.claimed_by}, whose lease ended at {until:%H:%M:%S}; nobody settled it"
+    return f"claimed by {message.claimed_by}, whose lease ended at {until:%H:%M:%S}; no worker settled it"
 
 
 def _shown_path(outbox: Snapshot) -> str | None:

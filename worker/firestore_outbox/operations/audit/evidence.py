@@ -21,7 +21,7 @@ class TooFast:
     since: datetime
     took: timedelta
     least: timedelta
-    """What so many take at least."""
+    """What this number takes at least."""
 
     def __str__(self) -> str:
         return (
@@ -61,7 +61,7 @@ class Send:
 
 
 def overtaken(sends: Iterable[Send], slack: timedelta) -> Iterator[tuple[Send, Send]]:
-    """Messages of one thread: pairs of which the first was due before the second, and existed when that was due, and
+    """Messages of one thread: pairs in which the first was due before the second, and existed when that was due, and
     was sent after it all the same. Both clocks must say so, the workers' and the database's."""
     last: Send | None = None
     for send in sorted(sends, key=lambda send: send.due_at):

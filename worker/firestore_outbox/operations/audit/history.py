@@ -20,7 +20,8 @@ from firestore_outbox.accounts.account import Account
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.gateway import Snapshot
 from firestore_outbox.lane.pacing import Cap
-from firestore_outbox.messages.model import OutboxMessage, OutboxStatus
+from firestore_outbox.messages.model import OutboxMessage
+from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.operations.audit.evidence import Send, overtaken, too_fast
 from firestore_outbox.operations.audit.finding import Finding
 
@@ -37,7 +38,7 @@ AT_ONCE = timedelta(seconds=1)
 class KnownAccount:
     account: Account
     changed_at: datetime
-    """What it was before, nobody knows."""
+    """What it was before is unknown."""
 
 
 class History:
@@ -74,7 +75,7 @@ class History:
                 )
 
     def accounts(self) -> list[str]:
-        """Of which something was sent."""
+        """The messages that were sent at least in part."""
         return sorted(self._times)
 
     def too_fast(self, known: KnownAccount) -> Iterator[Finding]:

@@ -10,7 +10,8 @@ from typing import Any
 
 from firestore_outbox.firestore.writes import DELETE
 from firestore_outbox.operations.migrations.decision import Change, Decision, Document, Keep, Migration, Undecided
-from firestore_outbox.providers.waha import adapter as waha
+from firestore_outbox.providers.waha import gateway as waha
+from firestore_outbox.providers.waha.adapter import NAME as WAHA
 from firestore_outbox.providers.whatsapp_cloud import adapter as whatsapp_cloud
 
 FIELD = "providerNumber"
@@ -23,7 +24,7 @@ def forward(document: Document) -> Decision:
     if provider == whatsapp_cloud.NAME:
         number = whatsapp_cloud.number_in(document.id, document.credentials)
         return Change({FIELD: number}) if number else _missing(whatsapp_cloud.NUMBER)
-    if provider == waha.NAME:
+    if provider == WAHA:
         session = waha.session_in(document.id, document.credentials)
         return Change({FIELD: session}) if document.credentials.names else _missing(waha.SESSION)
     return Keep()  # events of the other providers name the account itself

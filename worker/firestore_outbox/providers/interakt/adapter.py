@@ -2,7 +2,8 @@
 
     text       type "Text"                              data.message
     media      "Image", "Video", "Audio", "Document"    data.mediaUrl, and the caption as data.message
-    template   type "Template"                          template.name, languageCode, bodyValues
+    template   type "Template"                          template.name, languageCode, headerValues, bodyValues,
+                                                        buttonValues
 
 `callbackData` is ours, and comes back in every receipt. There is no idempotency: an unknown outcome is settled by a
 receipt or not at all.
@@ -11,7 +12,7 @@ receipt or not at all.
     200 with "result": false, any 4xx     refused for good; the sentence tells why (interakt_codes.py)
     401, 403                              the key is refused
     429                                   slow down
-    5xx, 200 without a result             nobody knows
+    5xx, 200 without a result             unknown
 
 The key says which account it is, so there is no account in the address. A base URL may have `{accountId}` in it, for a
 gateway that tells accounts apart by their address; the simulator does.
@@ -28,6 +29,7 @@ from urllib.parse import quote
 import httpx
 
 from firestore_outbox.messages.model import MediaPart, OutboxMessage, TemplatePart, TextPart
+from firestore_outbox.messages.template_values import HeaderFile
 from firestore_outbox.providers.answers import by_status, json_object
 from firestore_outbox.providers.body_signature import has_form, is_signed, only
 from firestore_outbox.providers.credentials import WEBHOOK_SECRET, Credentials
@@ -69,8 +71,8 @@ _PROFILE = Profile(
 _KINDS: Mapping[str, str] = {"image": "Image", "video": "Video", "audio": "Audio"}
 """By the first half of the mime type; anything else is a document."""
 
-# Nobody was created after that, so the answer is an empty list: the key is tried, and no customer is read.
-_NOBODY = {"filters": [{"trait": "created_at_utc", "op": "gt", "val": "2999-01-01T00:00:00.000Z"}]}
+# No customer was created after that, so the answer is an empty list: the key is tried, and no customer is read.
+_NO_CUSTOMER = {"filters": [{"trait": "created_at_utc", "op": "gt", "val": "2999-01-01T00:00:00.000Z"}]}
 
 
 class Interakt(Provider):
@@ -113,7 +115,7 @@ class Interakt(Provider):
         key = credentials.get(API_KEY)
         if not key:
             return Checked(works=False, detail="the account has no apiKey")
-        answer = await self._post(account_id, "apis/users/?offset=0&limit=1", key, _NOBODY, limit)
+        answer = await self._post(account_id, "apis/users/?offset=0&limit=1", key, _NO_CUSTOMER, limit)
         if not isinstance(answer, httpx.Response):
             return Checked(works=False, detail=f"Interakt could not be asked: {answer.detail}")
         return _checked(answer, key)
@@ -149,8 +151,7 @@ def _body(one: OnePart, number: PhoneNumber) -> dict[str, Any] | Rejected:
         case TextPart() as part:
             return body | {"type": "Text", "data": {"message": part.text}}
         case TemplatePart() as part:
-            template = {"name": part.name, "languageCode": part.language, "bodyValues": list(part.params)}
-            return body | {"type": "Template", "template": template}
+            return _template(part, body)
         case MediaPart() as part:
             if not isinstance(one.media, MediaLink):
                 return Rejected(code=ErrorCode.MEDIA_MISSING, detail="the file has no address that Interakt can fetch")
@@ -160,6 +161,26 @@ def _body(one: OnePart, number: PhoneNumber) -> dict[str, Any] | Rejected:
             return body | {"type": kind, "data": {"mediaUrl": one.media.url} | given}
         case _:
             assert_never(one.part)
+
+
+def _template(part: TemplatePart, body: dict[str, Any]) -> dict[str, Any] | Rejected:
+    values = part.values
+    template: dict[str, Any] = {
+        "name": part.name,
+        "languageCode": part.language,
+        "bodyValues": list(values.body or ()),
+    }
+    if isinstance(values.header, HeaderFile):
+        kind, link = values.header.given[0]
+        if not link.startswith("https://"):
+            detail = f"Interakt fetches the {kind} of a template's header: it takes an https link, and no id"
+            return Rejected(code=ErrorCode.INVALID_MESSAGE, detail=detail)
+        template["headerValues"] = [link]
+    elif values.header:
+        template["headerValues"] = list(values.header)
+    if buttons := {str(place): [value] for place, value in enumerate(values.buttons or ()) if value}:
+        template["buttonValues"] = buttons
+    return body | {"type": "Template", "template": template}
 
 
 def _outcome(response: httpx.Response, hide: tuple[str, ...]) -> Outcome:

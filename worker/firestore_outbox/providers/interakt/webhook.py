@@ -1,7 +1,7 @@
 """Interakt's webhook body, read: `{"version", "timestamp", "type", "data": {"customer": {…}, "message": {…}}}`.
 
     message_api_sent, _delivered, _read, _failed    receipts, which echo `callbackData`
-    message_received                                somebody wrote
+    message_received                                a person wrote
     anything else                                   campaigns, clicks, alerts: not ours
 
 One body holds one event; a list of them is read as well. Nothing is promised about the types of fields, so each is

@@ -1,6 +1,6 @@
 """Any receiver of yours: one part, POSTed as JSON to the account's own address, signed, with an Idempotency-Key.
 
-The protocol is ours, so it promises what others do not (docs/providers.md tells it to whoever writes a receiver):
+The protocol is ours, so it promises what others do not (docs/providers.md describes it for authors of receivers):
 
     Idempotency-Key     the same for each attempt at a part, and for nothing else. The receiver delivers a key once, so
                         an unknown outcome is simply sent again.
@@ -11,10 +11,10 @@ The protocol is ours, so it promises what others do not (docs/providers.md tells
     409 without         another attempt with this key is under way: sent again
     429                 slow down; `{"error": {"scope": "recipient"}}` if only for this one
     401, 403            the signature or the account is refused: the account is parked
-    301, 308, 404, 405, 410    nobody takes messages at this address: the account is parked, and nothing is lost
+    301, 308, 404, 405, 410    nothing takes messages at this address: the account is parked, and nothing is lost
     other 4xx           refused for good; `{"error": {"code"}}` may be one of our own codes
     503 with Retry-After       not processed: sent again after that time
-    other 5xx, no answer       nobody knows: sent again, with the same key
+    other 5xx, no answer       unknown: sent again, with the same key
 
 Receipts and inbound messages come to the account's webhook in our own envelope (event_envelope.py), signed in the same
 way by the webhookSecret. The two secrets differ so that nothing which we sent can be played back to us.
@@ -69,7 +69,7 @@ CODES: Mapping[str, ErrorCode] = {
     "rejected": ErrorCode.REJECTED,
 }
 """What a receiver may name as the reason of a 4xx."""
-_NOBODY_THERE = frozenset({301, 308, 404, 405, 410})
+_NO_RECEIVER = frozenset({301, 308, 404, 405, 410})
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _LONGEST_ID = 512
 
@@ -190,8 +190,8 @@ def _outcome(response: httpx.Response, key: str, hide: tuple[str, ...]) -> Outco
     refusal = _Refusal.of(answer)
     reason = ": ".join(filter(None, (refusal.code, redacted(refusal.message, hide))))
     detail = f"{status} {reason}".rstrip()
-    if status in _NOBODY_THERE and refusal.code not in CODES:
-        return AuthFailed(detail=f"{detail}: nobody takes messages at the account's {URL}")
+    if status in _NO_RECEIVER and refusal.code not in CODES:
+        return AuthFailed(detail=f"{detail}: nothing takes messages at the account's {URL}")
     if status == 503 and (wait := retry_after(response.headers)) is not None:
         return Retryable(code=ErrorCode.PROVIDER_UNAVAILABLE, detail=detail, retry_after=wait)
     match by_status(response, detail):
@@ -224,6 +224,6 @@ def _checked(status: int) -> Checked:
         return Checked(works=True, detail="the receiver accepts our signature")
     if status in (401, 403):
         return Checked(works=False, detail=f"the receiver answers {status}: does it have the same {SIGNING_SECRET}?")
-    if status in _NOBODY_THERE:
+    if status in _NO_RECEIVER:
         return Checked(works=False, detail=f"the receiver answers {status}: is the {URL} right?")
     return Checked(works=False, detail=f'the receiver answers {status} to {{"check": true}}, where 2xx was expected')

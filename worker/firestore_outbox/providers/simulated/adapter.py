@@ -43,7 +43,16 @@ from firestore_outbox.providers.outcome import (
     Unknown,
 )
 from firestore_outbox.providers.parts import OnePart, PartSender
-from firestore_outbox.providers.protocol import Checked, MediaMode, Profile, Provider, Secret, WebhookEvent
+from firestore_outbox.providers.protocol import (
+    Checked,
+    InboundFile,
+    InboundFiles,
+    MediaMode,
+    Profile,
+    Provider,
+    Secret,
+    WebhookEvent,
+)
 from firestore_outbox.providers.signature import has_form, is_genuine
 
 SIGNATURE_HEADER = "X-Simulated-Signature"
@@ -118,6 +127,22 @@ class Simulated(Provider):
             return _uploaded(answer) if isinstance(answer, httpx.Response) else answer
 
         return await self._parts.send(message, self._name, self._profile, send_part, upload=upload, limit=limit)
+
+    @property
+    def inbound_files(self) -> InboundFiles:
+        return self
+
+    async def fetch(
+        self, account_id: str, credentials: Credentials, media_id: str, *, most_bytes: int, limit: timedelta
+    ) -> InboundFile | Outcome:
+        url = f"{self._base_url}/v1/{quote(account_id, safe='')}/files/{quote(media_id, safe='')}"
+        headers = {"Authorization": f"Bearer {credentials.get(TOKEN) or ''}"}
+        answer = await self._http.download(url, headers=headers, most_bytes=most_bytes, limit=limit)
+        if not isinstance(answer, httpx.Response):
+            return answer
+        if answer.is_success:
+            return InboundFile(content=answer.content)
+        return by_status(answer, f"the file was not given ({answer.status_code})")
 
     def _body(self, one: OnePart) -> dict[str, Any]:
         body: dict[str, Any] = {

@@ -7,7 +7,7 @@ Three tables, read in this order, because WAHA gives the same HTTP status to dif
     the HTTP status                       for everything else
 
 A 500 also quotes the whole request, so nothing of its text is ever passed on, and the number is looked for in the
-exception alone: somebody's message may well contain "error 463".
+exception alone: a person's message may well contain "error 463".
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Trouble(StrEnum):
     NOT_OFFERED = "the gateway's edition or engine does not do this"
     REACH_OUT_LOCK = "WhatsApp does not let the account write to this recipient (463)"
     THROTTLED = "the gateway asks to slow down"
-    NOBODY_KNOWS = "the gateway failed"
+    UNKNOWN = "the gateway failed"
 
 
 SESSION_STATES: Mapping[str, SessionState] = {
@@ -70,7 +70,7 @@ def trouble_in(status: int, body: Mapping[str, Any]) -> Trouble:
         return found
     if status == 500 and (error := _whatsapp_error(body)) in WHATSAPP_ERRORS:
         return WHATSAPP_ERRORS[error]
-    return STATUSES.get(status, Trouble.NOBODY_KNOWS)
+    return STATUSES.get(status, Trouble.UNKNOWN)
 
 
 def _session_trouble(status: int, body: Mapping[str, Any]) -> Trouble | None:

@@ -4,7 +4,7 @@ A chat is `49151…@c.us` (a person), `…@g.us` (a group) or `…@lid` (a perso
 `{true|false}_{chat}_{id}`, in groups with `_{participant}` behind it; only the part in the middle is the same in every
 place that tells of the message, so that is what we keep and compare.
 
-For a text the id may be chosen by whoever sends. Ours follows from the request and the part alone: whoever knows the
+For a text the sender may choose the id. Ours follows from the request and the part alone: a worker that knows the
 message can tell which id its receipts will carry, also if the call was never answered.
 """
 

@@ -1,7 +1,7 @@
 """WAHA's webhook body, read: one event a request, `{"id", "timestamp", "event", "session", "payload"}`.
 
     message.ack, message.ack.group   what became of a message of ours
-    message, message.any             somebody wrote; the second repeats the first, and tells of our own messages too
+message, message.any             a person wrote; the second repeats the first, and tells of our own messages too
     session.status                   the session came up or went down
 
 `session` names the account that an event belongs to. An acknowledgement of another sender's message, and news that say
@@ -57,7 +57,7 @@ OTHER_EVENTS = frozenset(
     }
 )
 OTHER_FAMILIES = ("group.", "poll.", "call.", "label.", "event.")
-"""Whoever subscribed to everything gets these too; they are nothing to us."""
+"""A subscription to everything brings these too; they are not used."""
 
 _MILLISECONDS_FROM = 100_000_000_000
 """In seconds, this is the year 5138."""

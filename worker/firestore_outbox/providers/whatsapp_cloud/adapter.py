@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, assert_never
@@ -25,6 +25,7 @@ import httpx
 
 from firestore_outbox.clock import Clock, system_clock
 from firestore_outbox.messages.model import MediaPart, OutboxMessage, TemplatePart, TextPart
+from firestore_outbox.messages.template_values import HeaderFile, TemplateValues
 from firestore_outbox.providers.answers import by_status, json_object, text_of
 from firestore_outbox.providers.body_signature import has_form, is_signed, only
 from firestore_outbox.providers.credentials import WEBHOOK_SECRET, Credentials
@@ -32,10 +33,20 @@ from firestore_outbox.providers.http import Http
 from firestore_outbox.providers.media import MediaHandle, MediaRefused, MediaStream, NotUploaded, Uploaded
 from firestore_outbox.providers.outcome import AuthFailed, Capability, ErrorCode, Outcome, Rejected, Scope, Sent
 from firestore_outbox.providers.parts import OnePart, PartSender
-from firestore_outbox.providers.protocol import Checked, MediaMode, Profile, Provider, Secret, WebhookEvent
+from firestore_outbox.providers.protocol import (
+    Checked,
+    InboundFile,
+    InboundFiles,
+    MediaMode,
+    Profile,
+    Provider,
+    Secret,
+    WebhookEvent,
+)
 from firestore_outbox.providers.redaction import redacted, written_in
 from firestore_outbox.providers.whatsapp_cloud.codes import meaning, outcome
-from firestore_outbox.providers.whatsapp_cloud.webhook import events_in
+from firestore_outbox.providers.whatsapp_cloud.files import fetched
+from firestore_outbox.providers.whatsapp_cloud.webhook import MEDIA_PREFIX, events_in
 
 NAME = "whatsapp_cloud"
 URL = "https://graph.facebook.com/v23.0"
@@ -119,6 +130,25 @@ class WhatsAppCloud(Provider):
     @property
     def profile(self) -> Profile:
         return PROFILE
+
+    @property
+    def inbound_files(self) -> InboundFiles:
+        return self
+
+    async def fetch(
+        self, account_id: str, credentials: Credentials, media_id: str, *, most_bytes: int, limit: timedelta
+    ) -> InboundFile | Outcome:
+        account = _Account.of(account_id, credentials)
+        if isinstance(account, AuthFailed):
+            return account
+        return await fetched(
+            self._http,
+            self._base_url,
+            account.headers,
+            media_id.removeprefix(MEDIA_PREFIX),
+            most_bytes=most_bytes,
+            limit=limit,
+        )
 
     async def send(self, message: OutboxMessage, credentials: Credentials, *, limit: timedelta) -> Outcome:
         account = _Account.of(message.account_id, credentials)
@@ -237,10 +267,29 @@ def _content(one: OnePart) -> tuple[str, dict[str, Any]]:
 
 def _template(part: TemplatePart) -> dict[str, Any]:
     template: dict[str, Any] = {"name": part.name, "language": {"code": part.language}}
-    if part.params:
-        values = [{"type": "text", "text": value} for value in part.params]
-        template["components"] = [{"type": "body", "parameters": values}]
+    if components := list(_components(part.values)):
+        template["components"] = components
     return template
+
+
+def _components(values: TemplateValues) -> Iterator[dict[str, Any]]:
+    match values.header:
+        case HeaderFile() as header:
+            kind, value = header.given[0]
+            is_link = value.startswith(("https://", "http://"))
+            yield {"type": "header", "parameters": [{"type": kind, kind: {"link" if is_link else "id": value}}]}
+        case (_, *_) as texts:
+            yield {"type": "header", "parameters": _text_parameters(texts)}
+    if values.body:
+        yield {"type": "body", "parameters": _text_parameters(values.body)}
+    for place, value in enumerate(values.buttons or ()):
+        if value:
+            button = {"type": "button", "sub_type": "url", "index": str(place)}
+            yield button | {"parameters": _text_parameters((value,))}
+
+
+def _text_parameters(values: Iterable[str]) -> list[dict[str, str]]:
+    return [{"type": "text", "text": value} for value in values]
 
 
 def _media(part: MediaPart, media: MediaHandle) -> tuple[str, dict[str, Any]]:
@@ -259,7 +308,8 @@ def _kind(part: MediaPart) -> str:
 
 
 def _without_place_for_caption(message: OutboxMessage) -> Rejected | None:
-    """A caption that WhatsApp has no place for is refused before anything is sent: left out, nobody would notice."""
+    """A caption that WhatsApp has no place for is refused before anything is sent: if it were left out, no sender would
+    notice."""
     for part in message.parts:
         if isinstance(part, MediaPart) and part.caption and (kind := _kind(part)) in _WITHOUT_CAPTION:
             detail = f"WhatsApp shows no caption with {part.mimeType} ({kind}): send it as a text part of its own"

@@ -11,8 +11,8 @@ while the others still count. Prices, conversations and contacts beside them are
     messages   text and media as they are. A button or a choice becomes the text that was on it, a reaction its emoji, a
                place or a contact card a line of text. The rest (unsupported, orders, system notes) is Unrecognised.
 
-A file that somebody sent is a media part whose mediaId is `whatsapp_cloud:` and Meta's own id of it. The prefix tells
-it from the files of ours, which were uploaded here. Whoever wants to see it asks `GET {base}/{id}` with the account's
+A file that a person sent is a media part whose mediaId is `whatsapp_cloud:` and Meta's own id of it. The prefix tells
+it from the files of ours, which were uploaded here. To see it, ask `GET {base}/{id}` with the account's
 token for its address; Meta keeps it for some days only.
 """
 

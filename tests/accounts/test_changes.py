@@ -1,0 +1,91 @@
+"""Changes of an account's settings: checked against the model, merged into the document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from firestore_outbox.accounts.changes import CHANGED_ELSEWHERE, SETTABLE, Changed, Refused, change
+
+STORED: dict[str, Any] = {
+    "provider": "waha",
+    "timezone": "UTC",
+    "pace": {"perMinute": 40, "burst": 1},
+    "window": {"startHour": 8, "endHour": 20},
+    "ours": {"colour": "red"},
+}
+
+
+def changed(**changes: Any) -> Changed:
+    result = change("shop", STORED, {name.replace("__", "."): value for name, value in changes.items()})
+    assert isinstance(result, Changed), result
+    return result
+
+
+def test_a_dotted_name_changes_one_field_of_a_map_and_leaves_the_others() -> None:
+    result = changed(pace__perMinute=20)
+    assert result.fields == {"pace": {"perMinute": 20, "burst": 1}}
+    assert result.changes == {"pace.perMinute": (40, 20)}
+
+
+def test_a_nested_map_means_the_same_as_dotted_names() -> None:
+    assert changed(pace={"perMinute": 20}) == changed(pace__perMinute=20)
+
+
+def test_none_removes_a_setting_and_a_whole_map() -> None:
+    assert changed(timezone=None).fields == {"timezone": None}
+    assert changed(window=None).fields == {"window": None}
+
+
+def test_what_is_as_asked_for_already_is_no_change() -> None:
+    assert changed(pace__perMinute=40).changes == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("pace.perMinute", -1, "perMinute"),
+        ("pace.perMinute", "fast", "perMinute"),
+        ("concurrency", 0, "concurrency"),
+        ("timezone", "Mars/Phobos", "timezone"),
+        ("window.endHour", 8, "the same"),
+        ("colour", "red", "no setting"),
+        ("pace.colour", "red", "no setting"),
+        ("pace", 3, "no setting"),
+    ],
+)
+def test_a_wrong_name_or_value_is_refused_in_a_sentence(name: str, value: Any, words: str) -> None:
+    result = change("shop", STORED, {name: value})
+    assert isinstance(result, Refused)
+    assert words in result.sentence
+
+
+@pytest.mark.parametrize("name", CHANGED_ELSEWHERE)
+def test_what_another_command_changes_is_refused_with_its_name(name: str) -> None:
+    result = change("shop", STORED, {name: "x"})
+    assert isinstance(result, Refused)
+    assert CHANGED_ELSEWHERE[name] in result.sentence
+
+
+def test_what_an_owner_decides_can_be_set() -> None:
+    wanted = {
+        "pace.perMinute",
+        "pace.perRecipientSeconds",
+        "concurrency",
+        "window.startHour",
+        "onUncertain",
+        "timezone",
+    }
+    assert wanted <= set(SETTABLE)
+
+
+def test_a_plan_that_an_operator_gives_has_no_end() -> None:
+    """The account was in the grace period of a failed payment."""
+    stored = {"provider": "simulated", "plan": "basic", "planUntil": "a time", "planAfter": "free"}
+    changed = change("shop", stored, {"plan": "pro"})
+    assert isinstance(changed, Changed)
+    assert changed.fields == {"plan": "pro", "planUntil": None, "planAfter": None}
+    other = change("shop", stored, {"concurrency": 2})
+    assert isinstance(other, Changed)
+    assert other.fields == {"concurrency": 2}
