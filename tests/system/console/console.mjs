@@ -163,6 +163,24 @@ test('uncertain messages are settled with one key each', async (world) => {
   await page.getByText(`${second} is settled as failed.`).waitFor();
 });
 
+test('an update leaves the focus on the same row and on the same button', async (world) => {
+  const accountId = await account(world);
+  const first = await message(world, accountId, 'uncertain');
+  const page = await world.signedIn('Agnes', '/needs');
+  const focused = () => page.evaluate(() => [document.activeElement.id, document.activeElement.textContent]);
+  const update = async () => page.locator(`#row-${await message(world, accountId, 'uncertain')}`).waitFor();
+
+  await page.locator(`#row-${first}`).focus();
+  await update();
+  assert.equal((await focused())[0], `row-${first}`);
+
+  await page.locator(`#row-${first}`).getByRole('button', { name: 'It did not' }).focus();
+  await update();
+  assert.equal((await focused())[1], 'It did not');
+  await page.keyboard.press('Enter');
+  await page.getByText(`${first} is settled as failed.`).waitFor();
+});
+
 test('all failed messages of an account are sent again after their number was shown', async (world) => {
   const accountId = await account(world);
   const ids = [await message(world, accountId, 'failed'), await message(world, accountId, 'failed')];

@@ -18,18 +18,25 @@ function show(html) {
   const active = document.activeElement;
   if (live.contains(active) && active.matches('input:not([type=hidden]), select, textarea')) return;
   const opened = [...live.querySelectorAll('details[open]')].map(({ id }) => id);
-  const focused = live.contains(active) ? pathTo(active) : null;
+  const focused = live.contains(active) ? identityOf(active) : null;
   live.innerHTML = html;
   for (const id of opened) if (id) document.getElementById(id)?.setAttribute('open', '');
-  if (focused) live.querySelector(focused)?.focus({ preventScroll: true });
+  if (!focused) return;
+  const same = [...live.querySelectorAll('a[href], button, summary, [tabindex]')].find((one) => identityOf(one) === focused);
+  same?.focus({ preventScroll: true });
 }
 
-/** A selector that finds the same thing in the new part. */
-function pathTo(element) {
+/**
+ * What makes two elements the same thing before and after an update. Two buttons of one message differ only in the values
+ * that they send: a focus that moved from "It did not" to "It arrived" would settle the message wrongly at the next Enter.
+ */
+function identityOf(element) {
   const href = element.getAttribute('href');
-  if (href) return `a[href="${CSS.escape(href)}"]`;
-  const action = element.closest('form')?.getAttribute('action');
-  return action ? `form[action="${CSS.escape(action)}"] button` : null;
+  if (element.id || href) return `${element.id} ${href}`;
+  const form = element.closest('form');
+  const sent = form ? [...new FormData(form)].filter(([name]) => name !== 'csrf') : [];
+  const action = form?.getAttribute('action');
+  return JSON.stringify([element.closest('[id]')?.id, element.tagName, element.className, element.name, element.value, action, sent]);
 }
 
 function follow(path) {
