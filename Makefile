@@ -61,6 +61,10 @@ test-slow: $(READY) $(NODE_READY) ## the rest: Google's emulator, kills, long si
 sim: $(READY) ## 10,000 simulated worlds with crashes and lost messages, each checked by the auditor
 	$(BIN)/outbox sim --seeds 10000
 
+sim-old-reader: $(READY) ## the same seeds with a reader whose pages do not overlap: how many worlds break the order of a thread
+	$(BIN)/python -m tests.simulation.old_reader --seeds 10000
+.PHONY: sim-old-reader
+
 # Java optimizes itself in a run of minutes, and its heap stays small (tests/conftest.py has other options for seconds).
 differential: export OUTBOX_DIFFERENTIAL_CASES ?= 1000
 differential: export JAVA_TOOL_OPTIONS ?= -XX:+UseSerialGC -Xmx1500m

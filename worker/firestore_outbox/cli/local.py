@@ -334,6 +334,7 @@ def worker(
 
 def sim(
     seeds: Annotated[int, typer.Option(min=1, help="Worlds to run.")] = 100,
+    first: Annotated[int, typer.Option(min=0, help="The first seed: a long run can go on where one stopped.")] = 0,
     seed: Annotated[int | None, typer.Option(help="Run this seed alone, and print a trace if it fails.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = os.cpu_count() or 1,
     as_json: Json = False,
@@ -341,7 +342,9 @@ def sim(
     """Run simulated worlds in virtual time, with crashes and lost messages; the auditor checks each."""
     from firestore_outbox.local.simulation.command import simulate
 
-    if not simulate(first=seed or 0, count=1 if seed is not None else seeds, jobs=jobs, as_json=as_json):
+    if seed is not None:
+        first, seeds = seed, 1
+    if not simulate(first=first, count=seeds, jobs=jobs, as_json=as_json):
         raise typer.Exit(1)
 
 
