@@ -3,7 +3,7 @@
     python -m tests.simulation.old_reader --seeds 10000
 
 Runs the worlds in which it may matter: with production's timestamps, and with several people who are written to twice
-in quick succession. Prints how many break with that reader. `make sim` runs the same seeds with the product's own reader.
+in quick succession, and prints how many break with that reader. `make sim` runs the same seeds with the product's own.
 """
 
 from __future__ import annotations
