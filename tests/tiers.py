@@ -92,6 +92,7 @@ ROWS: Mapping[str, Tier] = {
     "reminders": Tier.FAST,
     "reminders/test_ahead.py": Tier.SLOW,
     "reminders/test_fanout.py": Tier.SLOW,
+    "reminders/test_fanout_consent.py": Tier.SLOW,
     "reminders/test_forecast_met.py": Tier.SLOW,
     "reminders/test_runs.py::test_killed_at_any_moment_a_run_that_hits_its_window_has_the_same_totals": Tier.SLOW,
     "reminders/test_runs.py::test_two_runs_on_two_accounts_end_within_5_percent_of_one_alone": Tier.SLOW,
