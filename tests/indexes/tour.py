@@ -221,6 +221,9 @@ OURS: dict[str, Callable[[System], Awaitable[Any]]] = {
     "worker/firestore_outbox/reminders/store.py runs": _runs,
     "worker/firestore_outbox/lane/store.py count_ready": lambda system: system.lanes.count_ready(),
     "worker/firestore_outbox/sessions/store.py contacts": lambda system: system.sessions.contacts("shop", 10, "+49"),
+    "worker/firestore_outbox/web/console/pages/notifications.py listed": lambda system: system.gateway.find(
+        Find(collection=paths.notifications("shop"), order_by=("-createdAt",), limit=50)
+    ),
     "worker/firestore_outbox/consent/suppressions.py remove": lambda system: system.suppressions.remove("shop", "+491"),
     "worker/firestore_outbox/consent/suppressions.py page": lambda system: system.suppressions.page("shop", 10, "+49"),
     "worker/firestore_outbox/consent/suppressions.py _in": lambda system: system.suppressions.among("shop", ["+49"]),

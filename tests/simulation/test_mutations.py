@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -16,8 +16,10 @@ from typing import Any
 import pytest
 
 from firestore_outbox.accounts.account import OnUncertain
+from firestore_outbox.consent.frequency_store import Tally
+from firestore_outbox.consent.suppressions import Suppressions
 from firestore_outbox.firestore import paths
-from firestore_outbox.firestore.writes import WriteOp, update
+from firestore_outbox.firestore.writes import WriteOp, update, upsert
 from firestore_outbox.handlers import context
 from firestore_outbox.handlers.context import Context
 from firestore_outbox.handlers.run import UserHandler
@@ -37,7 +39,7 @@ from firestore_outbox.messages.store import MessageStore
 from firestore_outbox.operations import sweep
 from firestore_outbox.receipts import rules as receipt
 from firestore_outbox.reminders import expand
-from firestore_outbox.reminders.run import Run
+from firestore_outbox.reminders.run import Counts, Run
 from firestore_outbox.reminders.summary import Summary
 from firestore_outbox.reminders.withdraw import Clear, MayGoOn
 from firestore_outbox.sending import attempts, candidates, complete, completion, judge
@@ -234,6 +236,80 @@ def leases_that_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lane_state, "due_time", at_once)
 
 
+def opt_outs_that_leave_what_is_queued(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nothing(self: Suppressions, account_id: str, address: str) -> int:
+        return 0
+
+    monkeypatch.setattr(Suppressions, "skip_open", nothing)
+
+
+def runs_that_do_not_ask_who_opted_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def no_address(self: expand.Expand, *args: Any) -> frozenset[str]:
+        return frozenset()
+
+    monkeypatch.setattr(expand.Expand, "_kept_out", no_address)
+
+
+def everybody_has_opted_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def all_of_them(self: Suppressions, account_id: str, addresses: Collection[str]) -> frozenset[str]:
+        return frozenset(addresses)
+
+    monkeypatch.setattr(Suppressions, "among", all_of_them)
+
+
+def targets_without_their_hours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expand, "_hours", lambda account, target: ())
+
+
+def the_accounts_clock_for_each_recipient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expand, "hours_of", lambda hours, to, own_zone: (hours,))
+
+
+def hours_that_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the run makes its targets, and not when they are sent."""
+    for module in (claim, attempts):
+        real = module.lateness
+
+        def without_hours(message: OutboxMessage, *args: Any, real: Any = real, **options: Any) -> Any:
+            return real(replace(message, hours=()), *args, **options)
+
+        monkeypatch.setattr(module, "lateness", without_hours)
+
+
+def counts_that_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each page of targets is judged by itself."""
+    monkeypatch.setattr(Tally, "writes", lambda self: [])
+
+
+def counts_without_a_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Tally.writes
+    monkeypatch.setattr(Tally, "writes", lambda self: [upsert(one.path, one.fields) for one in real(self)])
+
+
+def a_cap_that_counts_what_it_skips(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A target that opted out, or is outside its hours, uses up what its recipient may get."""
+    real = expand.Expand._tally
+
+    async def counting(self: expand.Expand, *args: Any) -> Tally | None:
+        tally = await real(self, *args)
+        if tally is not None:
+            for address in args[-1]:
+                tally.admits(address)
+        return tally
+
+    monkeypatch.setattr(expand.Expand, "_tally", counting)
+
+
+def reasons_that_stop_at_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Summary.reasons
+
+    async def first_only(self: Summary, run: Run, counts: Counts) -> dict[str, dict[str, int]]:
+        found = await real(self, run, counts)
+        return {status: dict(list(codes.items())[:1]) for status, codes in found.items()}
+
+    monkeypatch.setattr(Summary, "reasons", first_only)
+
+
 MUTATIONS: dict[str, tuple[Patch, Sequence[str]]] = {
     "without the fence on completions": (no_fence_on_completions, ("regress", "twice", "calls")),
     "without the precondition on claims": (no_precondition_on_claims, ("calls", "regress", "twice")),
@@ -260,6 +336,16 @@ MUTATIONS: dict[str, tuple[Patch, Sequence[str]]] = {
     "with leases that do not count": (leases_that_do_not_count, ("one at once",)),
     "with a redrive that leaves the old times": (a_redrive_that_leaves_the_old_times, ("regress",)),
     "with a redrive without a new series": (a_redrive_without_a_new_series, ("unsent",)),
+    "with opt-outs that leave what is queued": (opt_outs_that_leave_what_is_queued, ("opted out",)),
+    "with runs that do not ask who opted out": (runs_that_do_not_ask_who_opted_out, ("opted out",)),
+    "with everybody opted out": (everybody_has_opted_out, ("reasons",)),
+    "with targets without their hours": (targets_without_their_hours, ("hours",)),
+    "with the account's clock for each recipient": (the_accounts_clock_for_each_recipient, ("hours",)),
+    "with hours that are looked at once": (hours_that_are_looked_at_once, ("hours",)),
+    "with counts that are forgotten": (counts_that_are_forgotten, ("frequency",)),
+    "with counts without a version": (counts_without_a_version, ("frequency",)),
+    "with a cap that counts what it skips": (a_cap_that_counts_what_it_skips, ("frequency",)),
+    "with reasons that stop at the first": (reasons_that_stop_at_the_first, ("reasons",)),
 }
 
 
@@ -275,6 +361,10 @@ BROKE_LAST_TIME = {
     "with leases that do not count": 7,
     "with a redrive that leaves the old times": 237,
     "with a redrive without a new series": 62,
+    "with opt-outs that leave what is queued": 4,
+    "with the account's clock for each recipient": 31,
+    "with hours that are looked at once": 182,
+    "with counts that are forgotten": 10,
 }
 """The first world that did. It is tried before the others, to save their time, and may lie beyond them: about one world
 in a hundred redrives a message of the right kind."""

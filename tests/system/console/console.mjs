@@ -35,6 +35,16 @@ async function message(world, accountId, status = 'queued', fields = {}) {
   return requestId;
 }
 
+/** A reminder that fires in a year. */
+async function reminder(world, accountId) {
+  const reminderId = `reminder-${randomBytes(4).toString('hex')}`;
+  await world.documents.put(`reminders/${reminderId}`, {
+    accountId, parts: [{ type: 'text', text: 'Hello' }], targets: [{ id: 't1', to: TO }], createdAt: new Date(), timezone: 'UTC', window: { startHour: 0, endHour: 24 },
+    schedule: { type: 'once', at: new Date(Date.now() + 365 * 86_400_000) }, status: 'active',
+  });
+  return reminderId;
+}
+
 test('a person signs in with one click, sees their accounts, and signs out', async (world) => {
   const accountId = await account(world);
   const page = await world.signedIn('Otto');
@@ -221,11 +231,7 @@ test('a run shows its progress, is cancelled after a question, and gives a file'
 
 test('a reminder is paused and resumed', async (world) => {
   const accountId = await account(world);
-  const reminderId = `reminder-${randomBytes(4).toString('hex')}`;
-  await world.documents.put(`reminders/${reminderId}`, {
-    accountId, parts: [{ type: 'text', text: 'Hello' }], targets: [{ id: 't1', to: TO }], createdAt: new Date(), timezone: 'UTC', window: { startHour: 0, endHour: 24 },
-    schedule: { type: 'once', at: new Date(Date.now() + 365 * 86_400_000) }, status: 'active',
-  });
+  const reminderId = await reminder(world, accountId);
   const page = await world.signedIn('Agnes', '/runs');
   const row = () => page.getByRole('row').filter({ hasText: reminderId });
   await row().getByRole('button', { name: 'Pause' }).click();
@@ -268,7 +274,7 @@ test('a reminder is written from a file, shows what it will do, and is added', a
   const stored = await world.documents.read(`reminders/${reminderId}`);
   assert.equal(stored.createdBy, 'demo-agent');
   assert.deepEqual(stored.targets.map(({ to, variables }) => [to, variables.name]), [['+491511234567', 'Ann'], ['+491511234568', 'Bob'], ['+491511234569', 'Zoë']]);
-  await page.getByRole('rowheader', { name: reminderId }).waitFor();
+  await page.getByRole('heading', { name: reminderId }).waitFor();
 });
 
 test('a reminder is added by a browser that runs no scripts', async (world) => {
@@ -384,7 +390,8 @@ test('every page can be used at 320 pixels', async (world) => {
   const requestId = await message(world, accountId, 'failed');
   const page = await world.signedIn('Olivia', '/', { viewport: { width: 320, height: 640 } });
   const runId = await pausedRun(world, accountId, 'partial');
-  for (const path of ['/', '/needs', `/messages?account=${accountId}`, `/messages/${requestId}`, '/runs', `/runs/${runId}`, '/reminders/new', `/reminders/new?account=${accountId}`, `/accounts/${accountId}`, `/accounts/${accountId}/settings`, `/accounts/${accountId}/phone`, `/accounts/${accountId}/contacts`, '/lanes', '/audit', '/dev']) {
+  const reminderId = await reminder(world, accountId);
+  for (const path of ['/', '/needs', `/messages?account=${accountId}`, `/messages/${requestId}`, '/runs', `/runs/${runId}`, '/reminders/new', `/reminders/new?account=${accountId}`, `/reminders/${reminderId}`, `/reminders/${reminderId}/edit`, `/accounts/${accountId}`, `/accounts/${accountId}/notifications`, `/accounts/${accountId}/settings`, `/accounts/${accountId}/phone`, `/accounts/${accountId}/contacts`, '/lanes', '/audit', '/dev']) {
     await page.goto(path);
     const [inner, whole] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
     assert.ok(whole <= inner, `${path} is ${whole} pixels wide on a screen of ${inner}`);
@@ -403,11 +410,13 @@ test('no page has a serious fault of accessibility, in light and in dark', async
   };
   const accountId = await account(world);
   const [requestId, runId] = [await message(world, accountId, 'uncertain'), await pausedRun(world, accountId, 'partial')];
+  const reminderId = await reminder(world, accountId);
+  await world.documents.put(`accounts/${accountId}/notifications/n1`, { kind: 'run.ended', runId, title: '1 of 2 delivered', text: 'Delivery window closed.', state: 'failed', error: 'it answered 500', createdAt: new Date() });
   await message(world, accountId, 'failed');
   await world.documents.put(`accounts/${accountId}/contacts/${TO}`, { name: 'Ann', updatedAt: new Date() });
   await world.documents.put(`accounts/${accountId}/session/current`, { state: 'scan' });
   await world.documents.put(`accounts/${accountId}/session/qr`, { code: '2@code' });
-  const paths = ['/', '/needs', `/messages?account=${accountId}`, `/messages/${requestId}`, '/runs', `/runs/${runId}`, '/reminders/new', `/reminders/new?account=${accountId}`, `/accounts/${accountId}`, `/accounts/${accountId}/redrive`, `/accounts/${accountId}/settings`, `/accounts/${accountId}/phone`, `/accounts/${accountId}/contacts`, '/lanes', '/audit', '/dev'];
+  const paths = ['/', '/needs', `/messages?account=${accountId}`, `/messages/${requestId}`, '/runs', `/runs/${runId}`, '/reminders/new', `/reminders/new?account=${accountId}`, `/reminders/${reminderId}`, `/reminders/${reminderId}/edit`, `/accounts/${accountId}`, `/accounts/${accountId}/notifications`, `/accounts/${accountId}/redrive`, `/accounts/${accountId}/settings`, `/accounts/${accountId}/phone`, `/accounts/${accountId}/contacts`, '/lanes', '/audit', '/dev'];
   for (const colorScheme of ['light', 'dark']) {
     const page = await world.signedIn('Olivia', '/', { colorScheme, bypassCSP: true });
     for (const path of [...paths, '/sign-in']) {

@@ -42,6 +42,8 @@ TABLE: Mapping[str, Mapping[str, int]] = {
         "run.retry": (DONE, DONE, REFUSED, UNKNOWN, DONE),
         "reminder.pause": (DONE, DONE, REFUSED, UNKNOWN, DONE),
         "reminder.resume": (DONE, DONE, REFUSED, UNKNOWN, DONE),
+        "reminder.edit": (DONE, DONE, REFUSED, UNKNOWN, DONE),
+        "reminder.remove": (DONE, DONE, REFUSED, UNKNOWN, DONE),
         "reminder.check": (SHOWN, SHOWN, REFUSED, UNKNOWN, SHOWN),
         "reminder.add": (DONE, DONE, REFUSED, UNKNOWN, DONE),
         "dev.faults": (UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, DONE),
@@ -56,6 +58,7 @@ FORMS: Mapping[str, Mapping[str, str]] = {
     "message.settle": {"as": "sent"},
     "set": {"pace.burst": "2"},
     "member": {"uid": "new-person", "role": "viewer"},
+    "reminder.edit": {"text": "Good evening", "timezone": "UTC", "when": "keep"},
     "reminder.check": REMINDER,
     "reminder.add": REMINDER,
 }

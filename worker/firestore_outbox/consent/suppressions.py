@@ -78,7 +78,7 @@ class Suppressions:
 
     async def remove(self, account_id: str, address: str) -> bool:
         """False: it was not on the list. What was skipped stays skipped."""
-        query = Find(collection=_collection(account_id), where=(("key", "==", key_of(address)),))
+        query = Find(collection=suppressed_collection(account_id), where=(("key", "==", key_of(address)),))
         found = await self._gateway.find(query)
         if found:
             await self._gateway.commit([delete(one.path) for one in found])
@@ -87,7 +87,7 @@ class Suppressions:
     async def page(self, account_id: str, limit: int, after: str | None = None) -> list[Suppressed]:
         """In the order of their names; `after` is the address to go on behind."""
         query = Find(
-            collection=_collection(account_id),
+            collection=suppressed_collection(account_id),
             order_by=("__name__",),
             limit=limit,
             start_after=None if after is None else (_path(account_id, after),),
@@ -104,12 +104,12 @@ class Suppressions:
         return frozenset(address for address, key in keys.items() if key in listed)
 
     async def _in(self, account_id: str, keys: Sequence[str]) -> Iterable[str]:
-        query = Find(collection=_collection(account_id), where=(("key", "in", list(keys)),))
+        query = Find(collection=suppressed_collection(account_id), where=(("key", "in", list(keys)),))
         return [str(one.data["key"]) for one in await self._gateway.find(query)]
 
     async def skip_added_since(self, account_id: str, at: datetime) -> None:
         """For a run that began to make its targets then: skip what it made for addresses that came later."""
-        query = Find(collection=_collection(account_id), where=(("at", ">=", at),), order_by=("at",))
+        query = Find(collection=suppressed_collection(account_id), where=(("at", ">=", at),), order_by=("at",))
         for one in await self._gateway.find(query):
             await self.skip_open(account_id, str(one.data["address"]))
 
@@ -158,13 +158,13 @@ def _is_target(stored: Stored) -> bool:
     return isinstance(stored.message, OutboxMessage) and stored.message.run_id is not None
 
 
-def _collection(account_id: str) -> str:
+def suppressed_collection(account_id: str) -> str:
     return f"{paths.account(account_id)}/suppressed"
 
 
 def _path(account_id: str, address: str) -> str:
     name = address if is_document_id(address) else sha256(address.encode()).hexdigest()
-    return f"{_collection(account_id)}/{name}"
+    return f"{suppressed_collection(account_id)}/{name}"
 
 
 def _suppressed(snapshot: Snapshot) -> Suppressed:

@@ -15,8 +15,8 @@
     inbound      what came in is stored once, counted once, and handed on
     stored       what `outbox audit` checks
 
-and of the runs of reminders what run_checks.py says, of urgent messages what ahead_checks.py says, and of the user's
-handlers what user_events.py says.
+and of the runs of reminders what run_checks.py says, of their recipients what consent_checks.py says, of urgent
+messages what ahead_checks.py says, and of the user's handlers what user_events.py says.
 
 Order, exactly: of two messages of one thread, where the first came due earlier and was visible before the request for
 the second arrived (or before the second came due), every attempt of the first precedes every attempt of the second.
@@ -34,6 +34,7 @@ from typing import Any
 from firestore_outbox.firestore import paths
 from firestore_outbox.lane.pacing import Cap
 from firestore_outbox.local.simulation.ahead_checks import ahead_breaches
+from firestore_outbox.local.simulation.consent_checks import consent_breaches
 from firestore_outbox.local.simulation.play import Play
 from firestore_outbox.local.simulation.run_checks import run_breaches
 from firestore_outbox.local.simulation.scenario import AccountSpec, Scenario
@@ -65,6 +66,7 @@ async def breaches(scenario: Scenario, play: Play) -> list[str]:
         *_fence(truth),
         *_inbound(truth),
         *run_breaches(scenario, truth),
+        *consent_breaches(scenario, truth),
         *ahead_breaches(scenario, truth),
         *event_breaches(
             play.events, play.world, is_steady=not scenario.has_wild_clocks and "stalls" not in scenario.troubles

@@ -95,7 +95,7 @@ class Happenings:
         if status == "active" and self._random.random() < 0.5:  # otherwise the sweep finds out
             await self._world.client.system.waker.wake(outbox_lane(account_id))
 
-    async def inbound(self, account_id: str, sender: str) -> None:
+    async def inbound(self, account_id: str, sender: str, text: str = "hello") -> None:
         world = self._world
         provider = next(account.provider for account in self._scenario.accounts if account.account_id == account_id)
         event = {
@@ -103,7 +103,7 @@ class Happenings:
             "providerMessageId": world.provider.new_message_id(),
             "from": sender,
             "at": world.clock().isoformat(),
-            "parts": [{"type": "text", "text": "hello"}],
+            "parts": [{"type": "text", "text": text}],
         }
         for _ in range(self._random.choice((1, 1, 2))):
             world.webhooks.post(provider, account_id, event)

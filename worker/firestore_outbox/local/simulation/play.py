@@ -7,11 +7,13 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
+from firestore_outbox.consent.suppressions import Source
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.writes import WriteOp, create, update
 from firestore_outbox.handlers.context import Context
 from firestore_outbox.handlers.registration import Registration
 from firestore_outbox.lane.ref import INBOUND, reminder_lane
+from firestore_outbox.local.simulation.consent import OptOut
 from firestore_outbox.local.simulation.happenings import Happenings
 from firestore_outbox.local.simulation.operators import Operators
 from firestore_outbox.local.simulation.reminders import RESUMES_WITHIN, Asked, ReminderSpec
@@ -69,6 +71,7 @@ class Play:
         await asyncio.gather(
             *(self._client(message) for message in scenario.messages),
             *(self._remind(reminder) for reminder in scenario.reminders),
+            *(self._opt_out(one) for one in scenario.opt_outs),
             Operators(scenario.operators, world, Random(f"operators' choices {scenario.seed}")).work(),
             self.events.send(world),
             self._happenings.happen(),
@@ -116,6 +119,15 @@ class Play:
             wrong = writes[-1]
             writes[-1] = create(wrong.path, {**wrong.fields, **_MALFORMED[spec.fault]})
         return writes
+
+    async def _opt_out(self, spec: OptOut) -> None:
+        await asyncio.sleep(spec.at)
+        self.world.truth.note(f"{spec.address} opts out of {spec.account_id}: {spec.word or 'by an operator'}")
+        if spec.word is not None:
+            await self._happenings.inbound(spec.account_id, spec.address, spec.word)
+            return
+        await self.world.client.system.suppressions.add(spec.account_id, spec.address, Source.OPERATOR)
+        self.world.truth.opted_out.append((self.world.clock(), spec.account_id, spec.address))
 
     # --- reminders, and what people ask of their runs
 

@@ -54,6 +54,9 @@ class ReminderSpec:
     hours: tuple[int, int]
     on_window_end: str
     asked: tuple[Asked, ...]
+    zones: tuple[str | None, ...] = (None,)
+    """Of the targets, in turn; None: the target does not name one."""
+    category: str = "utility"
 
     @property
     def resumes(self) -> bool:
@@ -62,14 +65,27 @@ class ReminderSpec:
     def targets(self) -> tuple[list[dict[str, str]], list[list[dict[str, str]]]]:
         """Those in the document, and those of each chunk."""
         made = 0
-        inline = [_target(number) for number in range(self.inline)]
+        inline = [self._target(number) for number in range(self.inline)]
         made += self.inline
         chunks = []
         for size in self.chunks:
-            doubled = [_target(0)] if self.has_doubles and made else []
-            chunks.append([*doubled, *(_target(number) for number in range(made, made + size))])
+            doubled = [self._target(0)] if self.has_doubles and made else []
+            chunks.append([*doubled, *(self._target(number) for number in range(made, made + size))])
             made += size
         return inline, chunks
+
+    @staticmethod
+    def address(number: int) -> str:
+        """The first few recipients are those that people write to as well."""
+        return f"+49{number}"
+
+    def zone_of(self, target_id: str) -> str | None:
+        return self.zones[int(target_id.removeprefix("target-")) % len(self.zones)]
+
+    def _target(self, number: int) -> dict[str, str]:
+        target_id = f"target-{number}"
+        target, zone = {"id": target_id, "to": self.address(number)}, self.zone_of(target_id)
+        return target if zone is None else {**target, "timezone": zone}
 
     @property
     def window(self) -> Window:
@@ -95,13 +111,9 @@ class ReminderSpec:
             "schedule": schedule,
             "onWindowEnd": self.on_window_end,
             "missed": "runOnce",
+            "category": self.category,
             "status": "active",
         }
-
-
-def _target(number: int) -> dict[str, str]:
-    """The first few recipients are those that people write to as well."""
-    return {"id": f"target-{number}", "to": f"+49{number}"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

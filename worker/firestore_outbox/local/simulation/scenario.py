@@ -14,6 +14,7 @@ from typing import Any
 
 from firestore_emulator.transactions.commit_delay import CommitDelay
 from firestore_outbox.lane.hold_room import ROOM_BYTES
+from firestore_outbox.local.simulation.consent import OptOut, draw_consent
 from firestore_outbox.local.simulation.network import Luck
 from firestore_outbox.local.simulation.operators import Act, draw_operators
 from firestore_outbox.local.simulation.reminders import ReminderSpec, draw_reminders
@@ -37,9 +38,12 @@ class AccountSpec:
     burst: int
     per_recipient_seconds: float
     concurrency: int
+    recipient_hours: tuple[int, int] | None = None
+    most_marketing: int | None = None
+    """Messages of marketing runs for each recipient in a day."""
 
     def fields(self) -> dict[str, Any]:
-        return {
+        return self._consent_fields() | {
             "provider": self.provider,
             "timezone": "UTC",
             "status": "active",
@@ -51,6 +55,14 @@ class AccountSpec:
                 "perRecipientSeconds": self.per_recipient_seconds,
             },
         }
+
+    def _consent_fields(self) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        if self.recipient_hours is not None:
+            fields["recipientHours"] = {"startHour": self.recipient_hours[0], "endHour": self.recipient_hours[1]}
+        if self.most_marketing is not None:
+            fields["frequencyCap"] = {"messages": self.most_marketing, "days": 1}
+        return fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +113,7 @@ class Scenario:
     troubles: frozenset[str] = field(default_factory=frozenset)
     reminders: tuple[ReminderSpec, ...] = ()
     operators: tuple[Act, ...] = ()
+    opt_outs: tuple[OptOut, ...] = ()
     events: tuple[EventSpec, ...] = ()
     """For a handler of the user's."""
     hold_room_bytes: int = ROOM_BYTES
@@ -145,6 +158,15 @@ def draw(seed: int) -> Scenario:
         Happening(at=at, what="stall_functions", arguments=(steps, seconds))
         for at, steps, seconds in of_functions.stalls
     ]
+    consent = draw_consent(seed, () if fan_out is None else fan_out.reminders, lasts)
+    accounts = tuple(
+        replace(
+            one,
+            recipient_hours=consent.recipient_hours.get(one.account_id),
+            most_marketing=consent.most_marketing.get(one.account_id),
+        )
+        for one in accounts
+    )
     return Scenario(
         seed=seed,
         settings=_settings(random).model_copy(update={"short_turns": is_short}),
@@ -159,8 +181,9 @@ def draw(seed: int) -> Scenario:
         lasts=lasts,
         faulty_conversations="inbound" in troubles and random.random() < 0.5,
         troubles=troubles,
-        reminders=() if fan_out is None else fan_out.reminders,
+        reminders=consent.reminders,
         operators=draw_operators(seed, lasts),
+        opt_outs=consent.opt_outs,
         events=(*draw_events(seed, lasts), *draw_stream(seed, commit_delay, lasts)),
         hold_room_bytes=draw_hold_room(seed),
         commit_delay=commit_delay,

@@ -58,6 +58,8 @@ class Truth:
         """requestIds that an operator put back into the queue, or wanted to: a decision to send once more."""
         self.given_up: set[str] = set()
         """requestIds of doubts that an operator ended as failed, whatever became of them."""
+        self.opted_out: list[tuple[datetime, str, str]] = []
+        """(when the operator's command had ended, accountId, address)"""
         self.conversations: list[tuple[datetime, str]] = []
         """When the application was given which conversation."""
         self.notes: list[tuple[datetime, str]] = []

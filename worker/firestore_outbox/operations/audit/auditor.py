@@ -1,4 +1,4 @@
-"""All of it: lanes, messages, what was sent, runs."""
+"""All of it: lanes, messages, what was sent and to whom, runs."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from firestore_outbox.lane.store import LaneStore
 from firestore_outbox.lane.transitions import LaneState
 from firestore_outbox.messages.model import OutboxMessage
 from firestore_outbox.messages.validation import parse_message
+from firestore_outbox.operations.audit.consent import Consent
 from firestore_outbox.operations.audit.documents import LATE, Documents
 from firestore_outbox.operations.audit.finding import Finding
 from firestore_outbox.operations.audit.gaps import Gaps
@@ -37,6 +38,7 @@ async def audit(
     lanes = dict(await LaneStore(gateway).all(limit=MOST_LANES))
     findings = [finding for ref, lane in lanes.items() for finding in _of_lane(ref, lane, now)]
     documents, history, gaps = Documents(gateway, accounts, lanes, now), History(), Gaps(overlap)
+    consent = Consent()
     async for page in pages(gateway, paths.OUTBOX):
         parsed = [(snapshot, parse_message(snapshot.id, snapshot.data)) for snapshot in page]
         findings += await documents.findings(parsed)
@@ -44,9 +46,11 @@ async def audit(
             if isinstance(message, OutboxMessage):
                 history.add(snapshot, message)
                 gaps.add(snapshot, message)
+                findings += consent.add(snapshot, message)
         on_progress(len(page))
     findings += history.out_of_order()
     findings += gaps.findings()
+    findings += [finding async for finding in consent.opted_out(gateway, accounts, now)]
     for account_id in history.accounts():
         account, changed_at = await accounts.read_dated(account_id)
         if isinstance(account, Account) and changed_at is not None:

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from firestore_outbox.messages import faults
 from firestore_outbox.messages.checked_fields import is_time_zone
-from firestore_outbox.reminders.choices import Missed, OnWindowEnd
+from firestore_outbox.reminders.choices import Category, Missed, OnWindowEnd
 from firestore_outbox.reminders.target_file import BadFile, TargetFile, parse_target_file
 
 DEFAULTS: Mapping[str, str] = {
@@ -29,6 +29,7 @@ DEFAULTS: Mapping[str, str] = {
     "end": "18",
     "onWindowEnd": OnWindowEnd.STOP.value,
     "missed": Missed.SKIP.value,
+    "category": Category.UTILITY.value,
 }
 """The fields of the form, as an empty one has them."""
 NO_WHEN = "When: choose the day and time, such as 2030-01-31 09:00."
@@ -58,15 +59,15 @@ def written(form: Mapping[str, str]) -> dict[str, str]:
 def draft_of(account_id: str, values: Mapping[str, str], now: datetime) -> Draft | tuple[str, ...]:
     """The draft; or what cannot be understood of the form."""
     file = parse_target_file(values["targets"])
-    hours = [_hour(values["start"]), _hour(values["end"])]
+    hours = hours_of(values)
     has_zone = bool(values["timezone"]) and is_time_zone(values["timezone"])
-    schedule = _schedule(values, ZoneInfo(values["timezone"]) if has_zone else ZoneInfo("UTC"), now)
+    schedule = schedule_of(values, ZoneInfo(values["timezone"]) if has_zone else ZoneInfo("UTC"), now)
     parts = parts_of(values)
     found = [
         f"Targets, {file}." if isinstance(file, BadFile) else None,
         None if parts else "Message: write a text, or name a template or a file.",
         None if has_zone else f"Time zone: it {faults.NO_TIME_ZONE}.",
-        f"Delivery hours: {values['start']!r} to {values['end']!r} must be whole hours." if None in hours else None,
+        hours if isinstance(hours, str) else None,
         schedule if isinstance(schedule, str) else None,
     ]
     if any(found) or isinstance(file, BadFile):
@@ -75,10 +76,11 @@ def draft_of(account_id: str, values: Mapping[str, str], now: datetime) -> Draft
         "accountId": account_id,
         "parts": parts,
         "timezone": values["timezone"],
-        "window": {"startHour": hours[0], "endHour": hours[1]},
+        "window": hours,
         "schedule": schedule,
         "onWindowEnd": values["onWindowEnd"],
         "missed": values["missed"],
+        "category": values["category"],
     }
     return Draft(fields=fields, file=file)
 
@@ -96,12 +98,20 @@ def parts_of(values: Mapping[str, str]) -> list[dict[str, Any]]:
     return parts
 
 
+def hours_of(values: Mapping[str, str]) -> dict[str, int] | str:
+    """The delivery hours; or what is wrong with them."""
+    start, end = _hour(values["start"]), _hour(values["end"])
+    if start is None or end is None:
+        return f"Delivery hours: {values['start']!r} to {values['end']!r} must be whole hours."
+    return {"startHour": start, "endHour": end}
+
+
 def _hour(text: str) -> int | None:
     text = text.strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 2 else None
 
 
-def _schedule(values: Mapping[str, str], zone: ZoneInfo, now: datetime) -> dict[str, Any] | str:
+def schedule_of(values: Mapping[str, str], zone: ZoneInfo, now: datetime) -> dict[str, Any] | str:
     match values["when"]:
         case "now":
             return {"type": "once", "at": now}

@@ -16,7 +16,9 @@ from firestore_outbox.web.console.pages import (
     lanes,
     messages,
     needs,
+    notifications,
     now,
+    reminders,
     runs,
     wizard,
 )
@@ -32,7 +34,7 @@ class Download:
     """None: there is no such thing, or the person may not see it."""
 
 
-_PAGES = (now, needs, messages, wizard, runs, accounts, account_changes, lanes, audit, dev)
+_PAGES = (now, needs, messages, wizard, reminders, runs, notifications, accounts, account_changes, lanes, audit, dev)
 SCREENS: tuple[Screen, ...] = tuple(screen for page in _PAGES for screen in page.SCREENS)
 DOWNLOADS = (
     Download(path="/messages/{id}.json", load=messages.as_document),

@@ -6,11 +6,9 @@ from typing import Any
 
 from starlette.responses import Response
 
-from firestore_outbox.messages.ids import is_document_id, is_reminder_id
+from firestore_outbox.messages.ids import is_document_id
 from firestore_outbox.messages.states import OutboxStatus
-from firestore_outbox.reminders.change import NotChanged
 from firestore_outbox.reminders.control import NotTaken
-from firestore_outbox.reminders.reminder_states import ReminderStatus
 from firestore_outbox.reminders.report import Report
 from firestore_outbox.reminders.run import ENDED, Command
 from firestore_outbox.reminders.store import StoredRun
@@ -128,24 +126,6 @@ async def _retry(console: Console, person: Person, subject: Subject, form: Form)
     return Outcome(sentence=f"{result.run_id} sends them again.", to=f"/runs/{result.run_id}")
 
 
-async def _reminder(console: Console, person: Person, reminder_id: str) -> Subject | None:
-    found = await console.system.runs.reminder_document(reminder_id) if is_reminder_id(reminder_id) else None
-    account_id = None if found is None else found.data.get("accountId")
-    if not isinstance(account_id, str):
-        return None
-    return Subject(id=reminder_id, account_id=account_id, right=Right.REMIND)
-
-
-def _setting(status: ReminderStatus) -> Do:
-    async def do(console: Console, person: Person, subject: Subject, form: Form) -> Outcome:
-        result = await console.system.change_reminder.set_status(subject.id, status)
-        if isinstance(result, NotChanged):
-            return not_done(result.sentence, "/runs")
-        return Outcome(sentence=f"The reminder {subject.id} is {result.status.value}.", to="/runs")
-
-    return do
-
-
 SCREENS = (
     Screen(path="/runs", template="runs.html", title="Reminders and runs", section="runs", load=listed),
     Screen(path="/runs/{id}", template="run.html", title="Run", section="runs", load=show, every=FAST),
@@ -177,6 +157,4 @@ DEEDS = (
         for command in Command
     ),
     Deed(action="run.retry", path="/runs/{id}/retry", find=_run_with(Right.REMIND), do=_retry),
-    Deed(action="reminder.pause", path="/reminders/{id}/pause", find=_reminder, do=_setting(ReminderStatus.PAUSED)),
-    Deed(action="reminder.resume", path="/reminders/{id}/resume", find=_reminder, do=_setting(ReminderStatus.ACTIVE)),
 )

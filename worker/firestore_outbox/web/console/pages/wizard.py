@@ -59,7 +59,8 @@ async def _check(console: Console, person: Person, subject: Subject, form: Form)
     if not isinstance(draft, Draft):
         return _again(subject.id, values, draft)
     new = _new(draft, f"reminder-{secrets.token_hex(8)}", person)
-    missing, foreseen = await _missing_file(console, subject.id, draft), await system.remind.foresee(new)
+    missing = await missing_sentence(console, subject.id, draft.fields["parts"])
+    foreseen = await system.remind.foresee(new)
     if isinstance(foreseen, Faulty):
         return _again(subject.id, values, [located(one, draft.origins) for one in foreseen.sentences])
     if missing is not None:
@@ -96,16 +97,16 @@ async def _add(console: Console, person: Person, subject: Subject, form: Form) -
         return not_done("This reminder was added already", "/runs#reminders")
     if isinstance(result, Faulty):
         return _again(subject.id, values, [located(one, draft.origins) for one in result.sentences])
-    return Outcome(sentence=f"The reminder {new.reminder_id} is added for {result.targets:,} targets.", to="/runs")
+    sentence = f"The reminder {new.reminder_id} is added for {result.targets:,} targets."
+    return Outcome(sentence=sentence, to=f"/reminders/{new.reminder_id}")
 
 
 def _new(draft: Draft, reminder_id: str, person: Person) -> NewReminder:
     return NewReminder(reminder_id=reminder_id, fields=draft.fields, targets=draft.file.targets, created_by=person.uid)
 
 
-async def _missing_file(console: Console, account_id: str, draft: Draft) -> str | None:
-    """A sentence if the message has a file that storage does not have; None also if the console knows no storage."""
-    parts = draft.fields["parts"]
+async def missing_sentence(console: Console, account_id: str, parts: Sequence[Mapping[str, Any]]) -> str | None:
+    """If the message has a file that storage does not have; None also if the console knows no storage."""
     storage = storage_from(console.system.settings) if named_files(parts) else None
     if storage is None:
         return None
