@@ -49,11 +49,11 @@ test('a person signs in with one click, sees their accounts, and signs out', asy
 test('a person signs in with email and password, or with Google, and signs out on all devices', async (world) => {
   const page = await world.page();
   await page.goto('/needs');
-  await page.getByLabel('Email').fill('agent@example.com');
-  await page.getByLabel('Password').fill('guess');
+  await page.getByLabel('Email', { exact: true }).fill('agent@example.com');
+  await page.getByLabel('Password', { exact: true }).fill('guess');
   await page.getByRole('button', { name: 'Sign in', exact: true }).click();
   await page.getByRole('alert').filter({ hasText: 'The email or the password is wrong.' }).waitFor();
-  await page.getByLabel('Password').fill('local');
+  await page.getByLabel('Password', { exact: true }).fill('local');
   await page.getByRole('button', { name: 'Sign in', exact: true }).click();
   await page.getByRole('heading', { name: 'Needs you' }).waitFor();
   await page.getByText('agent@example.com').click();
