@@ -84,7 +84,7 @@ PURE: Mapping[str, tuple[str, ...]] = {
         "visibility",
     ),
     "sessions": ("layout", "listing", "memory", "moves", "requests", "shares", "slots", "states", "why"),
-    "web.console": ("drafts", "forms", "reminder_changes", "rights", "security"),
+    "web.console": ("drafts", "forms", "reminder_changes", "rights", "security", "words"),
     ".": ("shown_time", "transitions"),
 }
 """Slice -> its pure modules."""

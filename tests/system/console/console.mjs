@@ -56,6 +56,40 @@ test('a person signs in with one click, sees their accounts, and signs out', asy
   await page.getByRole('button', { name: /^Olivia/ }).waitFor();
 });
 
+test('a person signs in with email and password, or with Google, and signs out on all devices', async (world) => {
+  const page = await world.page();
+  await page.goto('/needs');
+  await page.getByLabel('Email', { exact: true }).fill('agent@example.com');
+  await page.getByLabel('Password', { exact: true }).fill('guess');
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  await page.getByRole('alert').filter({ hasText: 'The email or the password is wrong.' }).waitFor();
+  await page.getByLabel('Password', { exact: true }).fill('local');
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  await page.getByRole('heading', { name: 'Needs you' }).waitFor();
+  await page.getByText('agent@example.com').click();
+  await page.getByRole('button', { name: 'Sign out on all devices' }).click();
+  await page.getByRole('link', { name: 'Sign in with Google' }).click();
+  await page.getByRole('heading', { name: 'Now', exact: true }).first().waitFor();
+});
+
+test('the keyboard passes over the menu, and moves between rows', async (world) => {
+  const accountId = await account(world);
+  for (let index = 0; index < 2; index += 1) await message(world, accountId, 'uncertain');
+  const page = await world.signedIn('Agnes', '/needs');
+  const focused = (look) => page.evaluate(look);
+  await page.locator('tr[data-keys]').nth(1).waitFor();
+  await page.keyboard.press('Tab');
+  assert.equal(await focused(() => document.activeElement.textContent), 'Skip to the content');
+  await page.keyboard.press('Enter');
+  await page.keyboard.press('Tab');
+  assert.equal(await focused(() => [...document.querySelectorAll('tr[data-keys]')].indexOf(document.activeElement)), 0, 'the first row follows the menu');
+  await page.keyboard.press('j');
+  assert.equal(await focused(() => [...document.querySelectorAll('tr[data-keys]')].indexOf(document.activeElement)), 1);
+  await page.keyboard.press('k');
+  await page.keyboard.press('Tab');
+  assert.equal(await focused(() => document.activeElement.closest('tr') === document.querySelector('tr[data-keys]')), true, 'then what is in the row');
+});
+
 test('a link to a page leads there after the sign-in', async (world) => {
   const accountId = await account(world);
   const requestId = await message(world, accountId);
@@ -91,7 +125,7 @@ test('a message is found by id, account, address and status', async (world) => {
       else await field.fill(value);
     }
     await page.getByRole('button', { name: 'Search' }).click();
-    const found = await page.getByRole('rowheader').allInnerTexts();
+    const found = await page.getByRole('rowheader').locator('.id').allInnerTexts();
     assert.deepEqual(found.sort(), shown.sort(), JSON.stringify(fields));
   };
   await search({ Id: waiting }, [waiting]);
@@ -229,6 +263,32 @@ test('a run shows its progress, is cancelled after a question, and gives a file'
   await page.locator('#live .pill', { hasText: 'cancelled' }).waitFor();
 });
 
+test('a run is paused and resumed', async (world) => {
+  const accountId = await account(world, { status: 'paused' });
+  const runId = await pausedRun(world, accountId, 'running', 1);
+  await message(world, accountId, 'queued', { runId, targetId: 't1' });
+  const page = await world.signedIn('Otto', `/runs/${runId}`);
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await page.locator('.notice', { hasText: 'Pause is requested' }).waitFor();
+  await page.locator('#live .pill', { hasText: 'paused' }).waitFor();
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await page.locator('.notice', { hasText: 'Resume is requested' }).waitFor();
+  await page.locator('#live .pill', { hasText: 'running' }).waitFor();
+});
+
+test('failed targets of a run are tried again after their number was shown', async (world) => {
+  const accountId = await account(world);
+  const runId = await pausedRun(world, accountId, 'partial', 1);
+  await message(world, accountId, 'failed', { runId, targetId: 't1' });
+  const page = await world.signedIn('Agnes', `/runs/${runId}`);
+  await page.getByRole('link', { name: 'Try failed targets again …' }).click();
+  await page.getByText(`A new run sends 1 failed messages of ${runId} again.`).waitFor();
+  await page.getByRole('button', { name: 'Try 1 again' }).click();
+  await page.locator('.notice', { hasText: 'sends them again.' }).waitFor();
+  assert.notEqual(new URL(page.url()).pathname, `/runs/${runId}`);
+  await page.locator('#live .pill', { hasText: 'success' }).waitFor();
+});
+
 test('a reminder is paused and resumed', async (world) => {
   const accountId = await account(world);
   const reminderId = await reminder(world, accountId);
@@ -314,7 +374,7 @@ test('an owner changes settings and members, sees limits, and checks the secrets
   await page.getByRole('button', { name: 'Check the secrets' }).click();
   await page.locator('.notice', { hasText: `${accountId}:` }).waitFor();
   await page.goto(`/accounts/${accountId}`);
-  await page.getByRole('row').filter({ hasText: 'pace.perMinute = 30' }).waitFor();
+  await page.getByRole('row').filter({ hasText: 'Messages a minute = 30' }).waitFor();
 });
 
 test('an owner links a phone with the code on the page, and its contacts are listed in pages', async (world) => {
@@ -373,30 +433,40 @@ test('on the dev stack an operator orders faults, plays the phone, and sees what
   await page.getByRole('row').filter({ hasText: 'runs/not-mine' }).first().waitFor();
 });
 
-test('an operator drops a dead letter and runs the audit', async (world) => {
+test('an operator drops a dead letter, runs another again, and runs the audit', async (world) => {
   const job = `job-${randomBytes(4).toString('hex')}`;
+  await world.documents.put(`jobs/again-${job}`, { kind: 'nextup', key: `again-${job}`, events: ['e1'], error: 'ValueError: no', at: new Date() });
   await world.documents.put(`jobs/${job}`, { kind: 'nextup', key: job, events: ['e1'], error: 'ValueError: no', at: new Date() });
   const page = await world.signedIn('Olivia', '/lanes');
-  await page.getByRole('row').filter({ hasText: job }).getByRole('button', { name: 'Drop' }).click();
+  await page.getByRole('row').filter({ has: page.getByRole('cell', { name: job, exact: true }) }).getByRole('button', { name: 'Drop' }).click();
   await page.getByText('The job is dropped.').waitFor();
+  await page.getByRole('row').filter({ hasText: `again-${job}` }).getByRole('button', { name: 'Retry' }).click();
+  await page.locator('.notice', { hasText: `nextup runs again for again-${job}.` }).waitFor();
   await page.goto('/audit');
   await page.getByRole('button', { name: 'Run the audit' }).click();
   await page.getByText(/Every invariant holds|Finding/).first().waitFor();
   await page.getByRole('cell', { name: 'job.drop' }).first().waitFor();
 });
 
-test('every page can be used at 320 pixels', async (world) => {
+test('every page can be used from 320 to 2560 pixels', async (world) => {
   const accountId = await account(world);
   const requestId = await message(world, accountId, 'failed');
-  const page = await world.signedIn('Olivia', '/', { viewport: { width: 320, height: 640 } });
+  await message(world, accountId, 'uncertain');
+  await world.documents.put(`accounts/${accountId}/contacts/${TO}`, { name: 'Ann', updatedAt: new Date() });
+  const page = await world.signedIn('Olivia');
   const runId = await pausedRun(world, accountId, 'partial');
   const reminderId = await reminder(world, accountId);
   for (const path of ['/', '/needs', `/messages?account=${accountId}`, `/messages/${requestId}`, '/runs', `/runs/${runId}`, '/reminders/new', `/reminders/new?account=${accountId}`, `/reminders/${reminderId}`, `/reminders/${reminderId}/edit`, `/accounts/${accountId}`, `/accounts/${accountId}/notifications`, `/accounts/${accountId}/settings`, `/accounts/${accountId}/phone`, `/accounts/${accountId}/contacts`, '/lanes', '/audit', '/dev']) {
     await page.goto(path);
-    const [inner, whole] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
-    assert.ok(whole <= inner, `${path} is ${whole} pixels wide on a screen of ${inner}`);
-    const ends = await page.locator('.top nav a').evaluateAll((links) => links.map((link) => link.getBoundingClientRect().right));
-    assert.ok(ends.length > 1 && ends.every((end) => end <= inner), `a link of the navigation of ${path} ends off the screen: ${ends}`);
+    for (const width of [320, 768, 1280, 2560]) {
+      await page.setViewportSize({ width, height: 800 });
+      const [inner, whole] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
+      assert.ok(whole <= inner, `${path} is ${whole} pixels wide on a screen of ${inner}`);
+      const ends = await page.locator('.top nav a').evaluateAll((links) => links.map((link) => link.getBoundingClientRect().right));
+      assert.ok(ends.length > 1 && ends.every((end) => end <= inner), `a link of the navigation of ${path} ends off the screen: ${ends}`);
+      const cut = await page.locator('main :is(td, tbody th, dd, dt, .tile, .card, fieldset, button)').evaluateAll((boxes) => boxes.filter((box) => box.scrollWidth > box.clientWidth + 1 && box.clientWidth > 0).map((box) => `${box.tagName} ${box.textContent.trim().slice(0, 60)}`));
+      assert.deepEqual(cut, [], `text is wider than its box on ${path} at ${width} pixels`);
+    }
   }
 });
 

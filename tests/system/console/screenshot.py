@@ -14,21 +14,32 @@ from tests.system.console.conftest import CONSOLE
 
 SCRIPT = Path(__file__).parent / "screenshot.mjs"
 DOCS = node.ROOT / "docs"
-SHOTS = [
-    {"name": "console", "path": "/", "width": 1180, "height": 720, "colorScheme": "light", "person": "Olivia"},
-    {"name": "console-message", "path": "/messages/MESSAGE", "width": 1180, "height": 620, "colorScheme": "dark"}
+SHOTS: list[dict[str, object]] = [
+    {"name": "console", "path": "/", "width": 1280, "height": 800, "colorScheme": "light", "person": "Olivia"},
+    {"name": "console-message", "path": "/messages/READ", "width": 1280, "height": 620, "colorScheme": "dark"}
+    | {"person": "Otto"},
+    {"name": "console-needs", "path": "/needs", "width": 1280, "height": 720, "colorScheme": "light", "person": "Otto"},
+    {"name": "console-run", "path": "/runs/RUN", "width": 1280, "height": 520, "colorScheme": "light"}
     | {"person": "Otto"},
 ]
-LOOKED_AT = [
-    {"name": f"{name}-{width}", "path": path, "width": width, "height": 900, "colorScheme": scheme, "person": "Olivia"}
-    for width, scheme in ((320, "light"), (768, "dark"), (2560, "light"))
-    for name, path in (
-        *(("now", "/"), ("needs", "/needs"), ("messages", "/messages"), ("message", "/messages/MESSAGE")),
-        *(("reminder", "/reminders/new?account=shop"), ("settings", "/accounts/shop/settings")),
-        *(("phone", "/accounts/bakery/phone"), ("account", "/accounts/shop"), ("dev", "/dev")),
-    )
+PAGES = (
+    *(("sign-in", "/sign-in"), ("now", "/"), ("needs", "/needs"), ("messages", "/messages")),
+    *(("message", "/messages/MESSAGE"), ("message-read", "/messages/READ"), ("nothing", "/messages?account=nobody")),
+    *(("runs", "/runs"), ("run", "/runs/RUN"), ("cancel", "/runs/RUN/cancel"), ("reminders", "/reminders/new")),
+    *(("reminder", "/reminders/new?account=shop"), ("reminder-check", "/reminders/new?account=shop")),
+    *(("account", "/accounts/shop"), ("parked", "/accounts/garage"), ("settings", "/accounts/shop/settings")),
+    *(("phone", "/accounts/bakery/phone"), ("contacts", "/accounts/shop/contacts")),
+    *(("redrive", "/accounts/shop/redrive"), ("lanes", "/lanes"), ("audit", "/audit"), ("dev", "/dev")),
+    ("missing", "/messages/no-such-message"),
+)
+LOOKED_AT: list[dict[str, object]] = [
+    {"name": f"{name}-{width}-{scheme}", "path": path, "width": width, "height": 800, "colorScheme": scheme}
+    | {"person": "Olivia", "isWhole": True, "step": name if name == "reminder-check" else None}
+    for width in (320, 768, 1280, 2560)
+    for scheme in ("light", "dark")
+    for name, path in PAGES
 ]
-"""Further ones for a person who changes the pages: `python -m tests.system.console.screenshot FOLDER`."""
+"""Every page for a person who changes the pages: `python -m tests.system.console.screenshot FOLDER [PAGE ...]`."""
 
 
 async def main(folder: Path = DOCS, shots: list[dict[str, object]] | None = None) -> None:
@@ -47,6 +58,7 @@ async def main(folder: Path = DOCS, shots: list[dict[str, object]] | None = None
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        asyncio.run(main(Path(sys.argv[1]), [*SHOTS, *LOOKED_AT]))
+        chosen = [one for one in LOOKED_AT if not sys.argv[2:] or str(one["name"]).rsplit("-", 2)[0] in sys.argv[2:]]
+        asyncio.run(main(Path(sys.argv[1]), chosen))
     else:
         asyncio.run(main())

@@ -7,14 +7,13 @@ import json
 import re
 import secrets
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from firestore_outbox.web.console.pages import DEEDS, SCREENS
 from tests.system.console.conftest import ROLES, UIDS, World
+from tests.system.console.documents import job_document, outbox_document, reminder_document, run_document
 from tests.web.functions.firebase import PROJECT, unsigned_token
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -64,71 +63,6 @@ FORMS: Mapping[str, Mapping[str, str]] = {
 }
 STATUSES = {"message.cancel": "queued", "message.settle": "uncertain", "message.redrive": "failed"}
 DEED_OF = {deed.action: deed for deed in DEEDS}
-
-
-async def outbox_document(world: World, account_id: str, status: str, text: str = "Hello") -> str:
-    """A message that no worker touches: it is due in a year."""
-    request_id = f"m-{secrets.token_hex(8)}"
-    now = datetime.now(UTC)
-    fields: dict[str, Any] = {
-        "requestId": request_id,
-        "accountId": account_id,
-        "threadId": f"{account_id}__+491511234567",
-        "to": "+491511234567",
-        "parts": [{"type": "text", "text": text}],
-        "status": status,
-        "createdAt": now,
-        "createdBy": UIDS["owner"],
-        "attempts": 0 if status == "queued" else 1,
-    }
-    outbox = fields if status == "uncertain" else {**fields, "nextAttemptAt": now + timedelta(days=365)}
-    shown = {**fields, "direction": "outbound", "status": "failed" if status == "failed" else "queued"}
-    await world.firestore.document(f"threads/{account_id}__+491511234567/messages/{request_id}").set(shown)
-    await world.firestore.document(f"outbox/{request_id}").set(outbox)
-    return request_id
-
-
-async def run_document(world: World, account_id: str, text: str = "Hello") -> str:
-    run_id, now = f"run-{secrets.token_hex(8)}", datetime.now(UTC)
-    fields = {
-        "runId": run_id,
-        "accountId": account_id,
-        "parts": [{"type": "text", "text": text}],
-        "timezone": "UTC",
-        "window": {"startHour": 0, "endHour": 24},
-        "onWindowEnd": "stop",
-        "fireAt": now,
-        "windowEndAt": now + timedelta(days=1),
-        "status": "partial",
-        "expanded": True,
-        "total": 0,
-        "createdAt": now,
-    }
-    await world.firestore.document(f"runs/{run_id}").set(fields)
-    return run_id
-
-
-async def reminder_document(world: World, account_id: str, text: str = "Hello") -> str:
-    reminder_id = f"reminder-{secrets.token_hex(8)}"
-    fields = {
-        "accountId": account_id,
-        "parts": [{"type": "text", "text": text}],
-        "targets": [{"id": "t1", "to": "+491511234567"}],
-        "createdAt": datetime.now(UTC),
-        "timezone": "UTC",
-        "window": {"startHour": 0, "endHour": 24},
-        "schedule": {"type": "once", "at": datetime.now(UTC) + timedelta(days=365)},
-        "status": "active",
-    }
-    await world.firestore.document(f"reminders/{reminder_id}").set(fields)
-    return reminder_id
-
-
-async def job_document(world: World, text: str = "Hello") -> str:
-    name = f"job-{secrets.token_hex(8)}"
-    fields = {"kind": "nextup", "key": "ann", "events": ["e1"], "error": text, "at": datetime.now(UTC)}
-    await world.firestore.document(f"jobs/{name}").set(fields)
-    return name
 
 
 async def path_of(world: World, action: str, account_id: str) -> str:

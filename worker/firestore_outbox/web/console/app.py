@@ -80,6 +80,11 @@ class Frame:
 
 
 def app(console: Console) -> ASGIApp:
+    return _Headers(routed(console))
+
+
+def routed(console: Console) -> Starlette:
+    """Every address of the console."""
     pages, bodies = Pages(), Bodies(most_bytes=32_000_000, seconds=10)
     door = SignIn(console.identity, pages, bodies, console.system.clock)
     shell = Shell(console, pages, bodies)
@@ -87,7 +92,7 @@ def app(console: Console) -> ASGIApp:
     async def health(request: Request) -> Response:
         return PlainTextResponse("ok")
 
-    application = Starlette(
+    return Starlette(
         routes=[
             Route("/healthz", health),
             Mount("/static", StaticFiles(directory=STATIC)),
@@ -99,7 +104,6 @@ def app(console: Console) -> ASGIApp:
         ],
         exception_handlers={NotSignedIn: _to_sign_in, OutboxError: shell.sorry, 404: shell.not_found},
     )
-    return _Headers(application)
 
 
 class _Headers:

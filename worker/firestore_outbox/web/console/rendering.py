@@ -13,6 +13,16 @@ from zoneinfo import ZoneInfo
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from firestore_outbox import __version__
+from firestore_outbox.web.console.words import (
+    ACTIONS,
+    CAUSES,
+    KINDS,
+    PROVIDERS,
+    SETTINGS,
+    on_a_page,
+    preview,
+    shown_time,
+)
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
@@ -25,10 +35,6 @@ def zone_named(name: str | None) -> ZoneInfo:
         return ZoneInfo(unquote(name or "UTC"))
     except (ValueError, KeyError, OSError):
         return ZoneInfo("UTC")
-
-
-def shown_time(at: datetime | None, zone: ZoneInfo) -> str:
-    return "" if at is None else f"{at.astimezone(zone):%d %b %Y, %H:%M:%S}"
 
 
 def shown_span(span: timedelta) -> str:
@@ -66,7 +72,17 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._jinja.filters |= {"number": shown_number, "json": as_json}
+        self._jinja.filters["number"] = shown_number
+        self._jinja.filters["json"] = as_json
+        self._jinja.filters["preview"] = preview
+        self._jinja.globals |= {
+            "CAUSES": CAUSES,
+            "ACTIONS": ACTIONS,
+            "SETTINGS": SETTINGS,
+            "KINDS": KINDS,
+            "PROVIDERS": PROVIDERS,
+        }
+        self._jinja.tests["instant"] = lambda value: isinstance(value, datetime)
         self._jinja.globals["version"] = __version__
         self._jinja.globals["ui"] = self._jinja.get_template("macros.html").module
 
@@ -83,7 +99,8 @@ def _with_times(context: Mapping[str, Any]) -> dict[str, Any]:
     zone, now = context["zone"], context["now"]
     return {
         **context,
-        "at": lambda at: shown_time(at, zone),
+        "at": lambda at: shown_time(at, zone, now),
         "distance": lambda at: shown_distance(at, now),
         "iso": lambda at: at.astimezone(UTC).isoformat(),
+        "local": lambda sentence: on_a_page(sentence, zone, now),
     }

@@ -18,12 +18,12 @@ from firestore_outbox.web.console.screens import FAST, Console, Params, Screen, 
 MOST = 30
 """Calls and refusals that are shown, the newest first."""
 FAULTS: Mapping[str, str] = {
-    "errorRate": "calls refused, 0 to 1",
-    "throttleRate": "calls throttled, 0 to 1",
-    "lostResponseRate": "sent, and the answer is lost, 0 to 1",
-    "receiptLossRate": "receipts that never come, 0 to 1",
-    "latencyMs": "milliseconds until an answer",
-    "forCalls": "only for this number of calls",
+    "errorRate": "Calls refused, 0 to 1",
+    "throttleRate": "Calls throttled, 0 to 1",
+    "lostResponseRate": "Sent, and the answer is lost, 0 to 1",
+    "receiptLossRate": "Receipts that never come, 0 to 1",
+    "latencyMs": "Milliseconds until an answer",
+    "forCalls": "Only for this number of calls",
 }
 """Those that the form orders; `PUT /_sim/faults` knows more."""
 BEHIND = "/dev"
@@ -38,7 +38,7 @@ async def load(console: Console, viewer: Viewer, params: Params) -> dict[str, An
         refusals = await _refusals(console, http)
     return {
         "calls": [{**call, "at": datetime.fromisoformat(call["at"])} for call in reversed(calls)],
-        "fields": [(name, _shown(faults.get(name)), hint) for name, hint in FAULTS.items()],
+        "fields": [(name, _shown(faults.get(name)), words) for name, words in FAULTS.items()],
         "refusals": refusals,
     }
 

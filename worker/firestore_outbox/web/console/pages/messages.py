@@ -9,15 +9,16 @@ from starlette.responses import PlainTextResponse, Response
 
 from firestore_outbox.messages.conversation import conversation
 from firestore_outbox.messages.ids import is_document_id
-from firestore_outbox.messages.new_documents import shown_text
 from firestore_outbox.messages.states import OutboxStatus
-from firestore_outbox.operations.listing import Behind, row_of
+from firestore_outbox.operations.listing import Behind
 from firestore_outbox.operations.redrive import NotRedriven
 from firestore_outbox.operations.settle import NotSettled, SettledAs
 from firestore_outbox.web.console.deeds import Deed, Form, Outcome, Subject, not_done
 from firestore_outbox.web.console.rendering import as_json, zone_named
 from firestore_outbox.web.console.rights import Person, Right
+from firestore_outbox.web.console.rows import shown_row
 from firestore_outbox.web.console.screens import FAST, Console, Params, Screen, Viewer
+from firestore_outbox.web.console.words import preview
 
 PAGE = 50
 MOST_THREADS = 20
@@ -45,13 +46,13 @@ async def search(console: Console, viewer: Viewer, params: Params) -> dict[str, 
         stored = await listing.newest(status, account_id=None, limit=PAGE, behind=behind)
     else:
         stored = await listing.of_accounts(status, accounts, limit=PAGE, behind=behind) if accounts else []
-    rows = [row_of(one) for one in stored]
+    rows = [shown_row(one) for one in stored]
     return {**found, "rows": rows, "more": rows[-1]["requestId"] if len(rows) == PAGE else None}
 
 
 async def _by_id(console: Console, viewer: Viewer, request_id: str) -> list[dict[str, Any]]:
     stored = await console.system.messages.get([request_id]) if is_document_id(request_id) else []
-    return [row_of(one) for one in stored if viewer.sees(one.account_id)]
+    return [shown_row(one) for one in stored if viewer.sees(one.account_id)]
 
 
 async def _of_address(
@@ -78,7 +79,7 @@ def _thread_row(request_id: str, data: dict[str, Any]) -> dict[str, Any]:
         "runId": data.get("runId"),
         "code": error.get("code") if isinstance(error, dict) else None,
         "error": None,
-        "text": shown_text(data.get("parts") or ()),
+        "text": preview(data.get("parts") or ()),
     }
 
 

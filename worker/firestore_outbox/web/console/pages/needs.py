@@ -8,10 +8,10 @@ from typing import Any
 
 from firestore_outbox.messages.ids import is_account_id
 from firestore_outbox.messages.states import OutboxStatus
-from firestore_outbox.operations.listing import row_of
 from firestore_outbox.operations.redrive import Redriven
 from firestore_outbox.web.console.deeds import Deed, Form, Outcome, Subject, account_with
 from firestore_outbox.web.console.rights import Person, Right
+from firestore_outbox.web.console.rows import shown_row
 from firestore_outbox.web.console.screens import Console, Params, Screen, Viewer
 
 PAGE = 50
@@ -43,7 +43,7 @@ async def _newest(console: Console, viewer: Viewer, status: OutboxStatus) -> lis
         found = await listing.newest(status, account_id=None, limit=PAGE, behind=None)
     else:
         found = await listing.of_accounts(status, accounts, limit=PAGE, behind=None) if accounts else []
-    return [row_of(one) for one in found]
+    return [shown_row(one) for one in found]
 
 
 async def confirm(console: Console, viewer: Viewer, params: Params) -> dict[str, Any] | None:
