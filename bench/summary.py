@@ -1,8 +1,9 @@
-"""The README's table: a line or two of each measurement, with its command."""
+"""A line or two of each measurement, with its command: all of them for docs/figures.md, a few for the README."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from bench.shown import PATTERNS, SHOWN_PLACES, Results, dollars, number, ratios, table
@@ -11,9 +12,22 @@ Line = tuple[str, str, str]
 """What, figure, command."""
 
 
+HIGHLIGHTS = ("cost", "idle", "latency", "throughput", "growth", "fanout", "emulator", "chaos")
+"""What a reader who compares designs asks first, in the README's order: the first line of each measurement."""
+
+
 def summary(results: Results) -> str:
-    lines = [line for name, of in _LINES.items() if name in results for line in of(results[name])]
-    return table(("what", "figure", "command"), lines)
+    """Every line, for docs/figures.md."""
+    return _table(line for name, of in _LINES.items() if name in results for line in of(results[name]))
+
+
+def highlights(results: Results) -> str:
+    """The first line of the measurements that matter most, for the README."""
+    return _table(line for name in HIGHLIGHTS if name in results for line in islice(_LINES[name](results[name]), 1))
+
+
+def _table(lines: Iterable[Line]) -> str:
+    return table(("what", "figure", "command"), list(lines))
 
 
 def _cost_lines(cost: Any) -> Iterator[Line]:
@@ -78,7 +92,7 @@ def _throughput_lines(throughput: Any) -> Iterator[Line]:
         if not found:
             continue
         share = over["commits alone"]
-        ceiling = f"; {share:.0%} of what the server takes of our commits alone" if share else ""
+        ceiling = f"; {share:.0%} of the rate at which the server takes our commits alone" if share else ""
         yield (
             f"messages a second on {shown}, provider of 5 ms",
             f"{number(rates['our worker', where])}, which is {', '.join(found)}{ceiling}",

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bench.shown import PATTERNS, SHOWN_PLACES, Results, dollars, number, ratios, table
-from bench.summary import summary
+from bench.summary import highlights, summary
 
 
 def throughput_table(throughput: Any) -> str:
@@ -344,8 +344,8 @@ SECTIONS: dict[str, tuple[str, Callable[[Any], str]]] = {
 
 def block(name: str, results: Results) -> str:
     """Empty where it was not measured."""
-    if name == "summary":
-        return summary(results)
+    if name in ("summary", "highlights"):
+        return {"summary": summary, "highlights": highlights}[name](results)
     if name == "sections":
         return "\n\n".join(_section(one, results[one]) for one in SECTIONS if one in results)
     return _shown(name, results[name], BLOCKS[name]) if name in results else ""

@@ -5,6 +5,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 TOOLS="${TOOLS:-/tools}"
+if [ ! -d "$TOOLS" ]; then
+    echo "deploy/gate.sh installs packages and is for Cloud Build, where $TOOLS has Node and gcloud; here, run: .ci/run" >&2
+    exit 1
+fi
 export PATH="$TOOLS/node/bin:$TOOLS/google-cloud-sdk/bin:$PATH" DEBIAN_FRONTEND=noninteractive
 
 apt-get update -qq

@@ -79,13 +79,19 @@ class RunningEmulator:
 
     def _call(self, method: str, path: str, body: bytes | None = None) -> None:
         """`path` is below that of all projects."""
+        import json
+        import urllib.error
         import urllib.request  # here, since it loads much that a run without the emulator has no use for
 
         request = urllib.request.Request(f"http://{self.host}/emulator/v1/projects/{path}", body, method=method)
         # No proxy from the environment: the emulator is on this machine.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(request, timeout=PATIENCE_SECONDS):
-            pass
+        try:
+            with opener.open(request, timeout=PATIENCE_SECONDS):
+                pass
+        except urllib.error.HTTPError as error:
+            error.add_note(json.loads(error.read())["error"]["message"])  # which snapshot or document is wrong
+            raise
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -33,6 +33,11 @@ def test_a_nested_map_means_the_same_as_dotted_names() -> None:
     assert changed(pace={"perMinute": 20}) == changed(pace__perMinute=20)
 
 
+@pytest.mark.parametrize("name", ["pace.perMinit", "perminute", "Pace.PerMinute"])
+def test_a_misspelt_setting_is_answered_with_the_closest_one(name: str) -> None:
+    assert change("shop", STORED, {name: 20}) == Refused(f"there is no setting {name!r}; did you mean pace.perMinute?")
+
+
 def test_none_removes_a_setting_and_a_whole_map() -> None:
     assert changed(timezone=None).fields == {"timezone": None}
     assert changed(window=None).fields == {"window": None}

@@ -13,7 +13,8 @@ from bench import charts
 from bench.prices import LIST
 from bench.readme import DOCUMENTS, ROOT, filled
 from bench.shown import load
-from bench.tables import BLOCKS, CHARTED
+from bench.summary import HIGHLIGHTS
+from bench.tables import BLOCKS, CHARTED, block
 
 RESULTS = load()
 _NAMES = re.compile(r"<!-- figures: ([a-z]+) -->")
@@ -28,7 +29,7 @@ def test_a_document_has_the_figures_of_the_results(document: Path) -> None:
 
 def test_every_table_has_its_place() -> None:
     named = {name for document in DOCUMENTS for name in _NAMES.findall(document.read_text(encoding="utf-8"))}
-    assert named == {"summary", "sections", *BLOCKS}
+    assert named == {"summary", "highlights", "sections", *BLOCKS}
 
 
 @pytest.mark.parametrize("name", sorted(charts.CHARTS.keys() & RESULTS.keys()))
@@ -55,6 +56,12 @@ def test_results_of_another_day_are_noticed(tmp_path: Path) -> None:
     charts.draw("cost", RESULTS["cost"], tmp_path)
     assert "cost" not in charts.stale({"cost": RESULTS["cost"]}, tmp_path)
     assert charts.stale({"cost": changed["cost"]}, tmp_path) == ["cost"]
+
+
+def test_the_readme_has_a_few_of_the_lines_and_each_is_also_in_the_whole_table() -> None:
+    few, whole = (block(name, RESULTS).splitlines() for name in ("highlights", "summary"))
+    assert set(few) < set(whole)
+    assert len(few) == 2 + len(HIGHLIGHTS)
 
 
 def test_what_was_not_measured_is_left_out() -> None:

@@ -46,6 +46,13 @@ def test_help_lists_every_command() -> None:
     assert [words[0] for words in every_command() if f"  {words[0]} " not in said.out] == []
 
 
+@pytest.mark.parametrize("group", sorted({words[0] for words in every_command() if len(words) > 1}))
+def test_a_group_shows_a_whole_line_for_each_of_its_commands(group: str) -> None:
+    listed = outbox(group, "--help", env={"COLUMNS": "80"}).out.partition("Commands:")[2]
+    assert listed.strip()
+    assert [line for line in listed.splitlines() if line.endswith("...")] == []
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -75,7 +75,7 @@ def calls(script: str, where: Path) -> list[str]:
         program = where / name
         program.write_text(f'#!/bin/sh\necho "{name} $* REQUIRE_ALL=$OUTBOX_REQUIRE_ALL" >> "{record}"\n')
         program.chmod(0o755)
-    environment = {"PATH": f"{where}:/usr/bin:/bin", "HOME": str(where), "TMPDIR": str(where)}
+    environment = {"PATH": f"{where}:/usr/bin:/bin", "HOME": str(where), "TMPDIR": str(where), "TOOLS": str(where)}
     done = subprocess.run([str(ROOT / script)], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return record.read_text().splitlines()
@@ -90,6 +90,17 @@ def test_the_gate_runs_what_ci_runs_and_leaves_nothing_out(build: dict[str, Any]
     assert [call for call in in_the_gate if call.startswith("make ")] == in_ci
     installed = " ".join(call for call in in_the_gate if call.startswith("apt-get install"))
     assert {"chromium", "default-jre-headless"} <= set(installed.split())
+
+
+def test_the_gate_installs_nothing_on_a_machine_that_is_not_cloud_build(tmp_path: Path) -> None:
+    apt = tmp_path / "apt-get"
+    apt.write_text(f"#!/bin/sh\ntouch {tmp_path}/installed\n")
+    apt.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "TOOLS": str(tmp_path / "none")}
+    done = subprocess.run([str(ROOT / "deploy/gate.sh")], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.rstrip().endswith("here, run: .ci/run")
+    assert not (tmp_path / "installed").exists()
 
 
 def test_every_target_that_ci_runs_is_there_and_a_failure_of_one_is_a_failure_of_all(tmp_path: Path) -> None:

@@ -56,3 +56,13 @@ def test_every_picture_is_small_and_shown_in_a_document() -> None:
     for picture in (ROOT / "docs").rglob("*.png"):
         assert picture.stat().st_size < LARGEST_PICTURE_BYTES, picture.name
         assert f"{picture.name})" in text, f"no document shows {picture.name}"
+
+
+def test_the_web_clients_readme_names_every_function_that_the_package_exports() -> None:
+    types = (ROOT / "client/outbox.d.ts").read_text(encoding="utf-8")
+    names = set(re.findall(r"^export function (\w+)", types, re.MULTILINE))
+    for group in re.findall(r"^export \{ (.+?) \} from", types, re.MULTILINE):
+        names |= set(group.split(", "))
+    readme = (ROOT / "client/README.md").read_text(encoding="utf-8")
+    assert len(names) > 20
+    assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", readme)] == []

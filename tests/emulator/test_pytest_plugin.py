@@ -293,6 +293,17 @@ def test_a_project_is_seeded_saved_and_restored(firestore_emulator, firestore_pr
 """
 
 
+TESTS_OF_A_MISSING_SNAPSHOT = """
+def test_a_snapshot_that_was_never_saved(firestore_emulator, firestore_project):
+    firestore_emulator.restore("two words", firestore_project)
+"""
+
+
+def test_a_snapshot_that_does_not_exist_is_named_in_the_failure(tmp_path: Path) -> None:
+    code, said = run(project(tmp_path, test_snapshots=TESTS_OF_A_MISSING_SNAPSHOT))
+    assert (code, 'There is no snapshot "two words"' in said) == (1, True), said
+
+
 def test_a_project_can_be_seeded_saved_and_restored(tmp_path: Path) -> None:
     code, said = run(project(tmp_path, test_snapshots=TESTS_OF_SNAPSHOTS))
     assert (code, "1 passed" in said) == (0, True), said

@@ -64,7 +64,9 @@ def test_without_a_pace_it_takes_no_time() -> None:
 
 def test_when_the_window_has_closed_nothing_can_be_sent_any_more() -> None:
     found = told(400, "2026-03-02T19:00")
-    assert found.warning == "none of 400 targets can be sent: the window closes 18:00"
+    assert found.warning == (
+        "none of 400 targets can be sent: the window closed at 18:00; choose a later time, or a longer window"
+    )
 
 
 def test_more_than_a_year_is_no_date() -> None:

@@ -189,6 +189,11 @@ def test_the_summary(counts: Counts, fields: dict[str, Any], most_often: str | N
     assert error_summary(run(**fields), counts, most_often=most_often) == summary
 
 
+def test_the_summary_says_why_targets_were_skipped() -> None:
+    summary = error_summary(run(), Counts(total=2, skipped=2), most_often=None, skipped_because="window_closed")
+    assert summary == "0 of 2 groups delivered. 0 failed. 2 skipped: window_closed."
+
+
 numbers = st.integers(0, 1000)
 
 

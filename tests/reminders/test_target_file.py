@@ -66,7 +66,7 @@ def test_a_row_that_is_there_twice_counts_once_and_is_counted() -> None:
         ("a,1@g.us\n\na,2@g.us\n", 3, "the id 'a' is on line 1 already"),
         ("a,1@g.us\nb,1@g.us\n", 2, "the address '1@g.us' is on line 1 already"),
         ("to,name\n1@g.us,Ann\n,Bob\n", 3, "the address is empty"),
-        ('"a\n1@g.us\n', 1, "neither lines nor CSV"),
+        ('"a\n1@g.us\n', 1, "one address on each line, or CSV"),
     ],
     ids=lambda value: repr(value)[:40],
 )

@@ -398,7 +398,7 @@ function tooFaint() {
     const hasText = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
     const text = ratio(style.color, behind(element));
     if ((hasText || element.matches('input, textarea, select, .mark')) && text < 4.5) found.push(`${element.outerHTML}: ${text}`);
-    if (!element.matches('input:not([type=checkbox]), textarea, select, button')) continue;
+    if (!element.matches('input:not([type=checkbox]), textarea, select, button, .attach')) continue;
     const edge = ratio(style.borderTopColor, behind(element.parentElement));
     if (edge < 3) found.push(`the edge of ${element.outerHTML}: ${edge}`);
   }

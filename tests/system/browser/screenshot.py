@@ -50,7 +50,13 @@ async def dev() -> str:
 
     output = await printed(["dev", *FREE], {}, enough)
     shown = re.sub(r"/\S*/(outbox-logs-\w+)", r"/tmp/\1", output)
-    for part, port in (("FIRESTORE_EMULATOR_HOST", 8080), ("CLOUD_TASKS_EMULATOR_HOST", 8123)):
+    hosts = {
+        "FIRESTORE_EMULATOR_HOST": 8080,
+        "CLOUD_TASKS_EMULATOR_HOST": 8123,
+        "FIREBASE_AUTH_EMULATOR_HOST": 8086,
+        "OUTBOX_KMS_EMULATOR_HOST": 8083,
+    }
+    for part, port in hosts.items():
         shown = shown.replace(re.findall(rf"{part}=(127\.0\.0\.1:\d+)", shown)[0], f"127.0.0.1:{port}")
     for part, port in (("functions", 8081), ("worker", 8082), ("provider", 8083), ("page", 8084), ("console", 8085)):
         shown = shown.replace(re.findall(rf"{part}=(http://127\.0\.0\.1:\d+)", shown)[0], f"http://127.0.0.1:{port}")

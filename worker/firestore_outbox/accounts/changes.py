@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, get_args
 
 from pydantic import BaseModel
@@ -78,7 +79,7 @@ def change(account_id: str, stored: Mapping[str, Any], changes: Mapping[str, Any
         if name in CHANGED_ELSEWHERE:
             return Refused(f"{name} is changed with {CHANGED_ELSEWHERE[name]}")
         if name not in SETTABLE:
-            return Refused(f"there is no setting {name[:60]!r}; known are {', '.join(SETTABLE)}")
+            return Refused(f"there is no setting {name[:60]!r}; {_meant(name)}")
         before = _get(new, name)
         if before != value or type(before) is not type(value):
             _put(new, name, value)
@@ -89,6 +90,13 @@ def change(account_id: str, stored: Mapping[str, Any], changes: Mapping[str, Any
     tops = {name.partition(".")[0] for name in told}
     ended = dict.fromkeys(TERM_OF_PLAN) if "plan" in tops else {}
     return Changed(fields={**{top: new.get(top) for top in sorted(tops)}, **ended}, changes=told)
+
+
+def _meant(name: str) -> str:
+    """The setting that a wrong name was probably meant to be, also without its group: `perminute`. Otherwise all."""
+    by_name = {one.lower(): one for one in SETTABLE} | {one.rpartition(".")[2].lower(): one for one in SETTABLE}
+    close = get_close_matches(name.lower(), by_name, 1, 0.8)
+    return f"did you mean {by_name[close[0]]}?" if close else f"there are: {', '.join(SETTABLE)}"
 
 
 def _get(fields: Mapping[str, Any], name: str) -> Any:

@@ -30,7 +30,9 @@ def connect(
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Ask for it, and do not wait for the phone.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Link an account's phone: make its session at the gateway, and show the code to scan until it is connected.
+    """Link an account's phone: show the code to scan.
+
+    It makes the session at the gateway, and shows the code until the phone is connected.
 
     With --json, one line for each change. Exit status 1 if no phone was linked within five minutes."""
 

@@ -127,7 +127,9 @@ def members(
     remove: Annotated[bool, typer.Option("--remove", help="Take the membership away.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List the members of an account, give a person a role, or remove one. The last owner stays."""
+    """List members, give a person a role, or remove one.
+
+    The last owner cannot be removed."""
     if (uid is None) != (role is None and not remove) or (role is not None and remove):
         raise typer.BadParameter("give UID with --role ROLE or with --remove; or neither, to list the members")
 

@@ -95,7 +95,9 @@ def add(
     replace: Annotated[bool, typer.Option("--replace", help="Change an account that exists.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Add an account: ask for what is missing, test the credentials without sending, and store both."""
+    """Add an account, after a test of its credentials.
+
+    It asks for what is missing, tests the credentials without sending, and stores account and credentials."""
     if no_secrets and secrets is not None:
         raise typer.BadParameter("give either --secrets or --no-secrets")
     answers = Answers(asks=secrets is None and not no_secrets)

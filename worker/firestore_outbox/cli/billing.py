@@ -31,7 +31,7 @@ def checkout(
     plan: Annotated[str, typer.Option(metavar="NAME", help="The plan to buy.")],
     as_json: Json = False,
 ) -> None:
-    """Print the address of a page where the account's owner buys a plan."""
+    """Print the address where the owner buys a plan."""
 
     async def work(billing: Billing) -> Link | NotSold:
         return await billing.checkout(account, plan)
@@ -40,7 +40,7 @@ def checkout(
 
 
 def portal(account: AccountId, as_json: Json = False) -> None:
-    """Print the address of a page where the account's owner changes or ends a subscription."""
+    """Print the address where the owner changes or ends it."""
 
     async def work(billing: Billing) -> Link | NotSold:
         return await billing.portal(account)

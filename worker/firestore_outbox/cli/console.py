@@ -33,7 +33,7 @@ def serve(
     host: Host = "127.0.0.1",
     as_json: Json = False,
 ) -> None:
-    """Run the console: pages in a browser that show and steer everything. Ctrl-C stops it."""
+    """Run the console: pages in a browser that show and control everything. Ctrl-C stops it."""
     from firestore_outbox.cli.system import environment_from, settings_from
     from firestore_outbox.errors import OutboxError
     from firestore_outbox.web.console.serve import serve_console

@@ -35,7 +35,9 @@ def register(app: typer.Typer) -> None:
 
 
 def create(account: AccountId, kms_key: KmsKey = None, as_json: Json = False) -> None:
-    """Seal an account from now on: clients seal what they send, and what arrives is sealed."""
+    """Seal an account from now on.
+
+    Clients seal what they send, and what arrives is sealed."""
 
     async def work(sealing: Sealing) -> StoredKey:
         return await sealing.keys.create(account, kms_key or sealing.kms_key)

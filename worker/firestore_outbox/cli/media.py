@@ -37,7 +37,9 @@ def add(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Put a file where the worker finds it for this account, and print its mediaId. The same file twice is one file."""
+    """Store a file for an account, and print its mediaId.
+
+    The same file twice is one file."""
     if not account or "/" in account:
         raise typer.BadParameter("an account's id is not empty and has no slash", param_hint="--account")
     kind = mime_type or type_of(file, "FILE")
@@ -56,10 +58,10 @@ def adopt(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the copies and write nothing.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Copy files from the place that all accounts shared before version 0.2 to the accounts whose messages send them.
+    """Copy shared files of version 0.1 to their accounts.
 
-    It looks at messages that wait and at reminders that have not ended. It can run again at any time, and deletes
-    nothing."""
+    Before 0.2 all accounts shared one place for files. This looks at messages that wait and at reminders that have
+    not ended. It can run again at any time, and deletes nothing."""
 
     async def work(system: System) -> dict[str, Any]:
         from firestore_outbox.operations.adopt_media import adopt_files

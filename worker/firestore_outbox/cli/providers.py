@@ -31,9 +31,10 @@ def _providers() -> None:
 
 
 def list_(as_json: Json = False) -> None:
-    """Each provider, built in or from an installed package: what it can do, and which credentials an account needs.
+    """List what each provider can do, and its credentials.
 
-    An adapter that cannot be used is listed with its fault."""
+    Providers are built in, or come from an installed package. An adapter that cannot be used is listed with its
+    fault."""
     rows = list(_rows())
     if as_json:
         show_json(rows)

@@ -220,7 +220,7 @@ def _next(parsed: Reminder | InvalidReminder, now: datetime) -> datetime | None:
 
 
 def show(reminder: ReminderId, as_json: Json = False) -> None:
-    """Show one reminder: what it sends, when it fires next, and what is wrong with it."""
+    """Show what a reminder sends, when, and any fault."""
 
     async def work(system: System) -> dict[str, Any]:
         found = await system.runs.reminder_document(reminder)

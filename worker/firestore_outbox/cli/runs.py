@@ -226,7 +226,7 @@ def targets(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List what became of each target: its address, status, times and error."""
+    """List each target: address, status, times, error."""
     if csv is not None:
         written = with_system(lambda system: _write_csv(system, run_id, csv))
         if as_json and str(csv) != "-":
@@ -291,7 +291,9 @@ def why(run_id: RunId, as_json: Json = False) -> None:
 
 
 def forecast(run_id: RunId, as_json: Json = False) -> None:
-    """Show when a run will end at its account's pace, and whether its window is long enough."""
+    """Show when a run will end at its account's pace.
+
+    It warns if the run's window is too short."""
 
     async def work(system: System) -> dict[str, Any]:
         stored = await _stored(system, run_id)

@@ -64,11 +64,11 @@ def add(account: AccountId, address: Address, as_json: Json = False) -> None:
     if as_json:
         show_json({"accountId": account, "address": address, "skipped": skipped})
     else:
-        console.print(f"{address} gets nothing of runs any more; {skipped:,} queued messages were skipped")
+        console.print(f"runs of {account} no longer send to {address}; {skipped:,} queued messages were skipped")
 
 
 def remove(account: AccountId, address: Address, as_json: Json = False) -> None:
-    """Let an address get messages of runs again: the person has asked for it."""
+    """Let runs send to an address again, because the person asked."""
 
     async def work(system: System) -> None:
         if not await system.suppressions.remove(account, address):

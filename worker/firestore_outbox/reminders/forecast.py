@@ -40,7 +40,9 @@ def forecast(
     closes = window_end.astimezone(window.zone)
     if now >= window_end and on_window_end is OnWindowEnd.STOP:
         return Forecast(
-            ends_at=now, warning=f"none of {targets:,} targets can be sent: the window closes {closes:%H:%M}"
+            ends_at=now,
+            warning=f"none of {targets:,} targets can be sent: the window closed at {closes:%H:%M};"
+            " choose a later time, or a longer window",
         )
     needed = min((targets + ahead) * interval, LONGEST) if interval else timedelta(0)
     start = next_open(window, now)

@@ -246,8 +246,11 @@ def _ending(run: Run, counts: Counts) -> RunEvent:
     return RunEvent.ALL_SENT if counts.sent == counts.total else RunEvent.SOME_SENT
 
 
-def error_summary(run: Run, counts: Counts, *, most_often: str | None) -> str | None:
-    """For a person, and for the notification. `most_often` is the commonest error of the failed ones."""
+def error_summary(
+    run: Run, counts: Counts, *, most_often: str | None, skipped_because: str | None = None
+) -> str | None:
+    """For a person, and for the notification. `most_often` is the commonest error of the failed ones,
+    `skipped_because` the commonest reason of the skipped ones."""
     if not counts.total and run.requested is not Command.CANCEL:
         return "There were no targets."
     if counts.sent == counts.total:
@@ -262,7 +265,8 @@ def error_summary(run: Run, counts: Counts, *, most_often: str | None) -> str | 
         )
     because = f" Most often: {most_often}." if most_often else ""
     doubtful = f" {counts.uncertain} are uncertain: it is unknown whether they were sent." if counts.uncertain else ""
-    return f"{reached} {counts.failed} failed.{because}{doubtful}"
+    skipped = f" {counts.skipped} skipped: {skipped_because}." if counts.skipped and skipped_because else ""
+    return f"{reached} {counts.failed} failed.{because}{skipped}{doubtful}"
 
 
 def closed_sentence(run: Run, counts: Counts) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -90,9 +91,12 @@ class Summary:
         run, counts = stored.run, await self._final_counts(stored.run)
         status = verdict(run, counts)
         reasons = await self.reasons(run, counts)
-        failures = reasons.get(OutboxStatus.FAILED.value)
-        most_often = max(failures, key=lambda code: failures[code]) if failures else None
-        summary = error_summary(run, counts, most_often=most_often)
+        summary = error_summary(
+            run,
+            counts,
+            most_often=_commonest(reasons.get(OutboxStatus.FAILED.value)),
+            skipped_because=_commonest(reasons.get(OutboxStatus.SKIPPED.value)),
+        )
         fields: dict[str, Any] = {
             "status": status.value,
             "requested": DELETE,
@@ -196,3 +200,7 @@ class Summary:
             now=start,
         )
         return Standing(account=account, lane=lane, forecast=held_up(told, closed), ahead=ahead, rate=rate)
+
+
+def _commonest(reasons: Mapping[str, int] | None) -> str | None:
+    return max(reasons, key=lambda code: reasons[code]) if reasons else None

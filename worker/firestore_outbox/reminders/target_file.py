@@ -63,7 +63,7 @@ def parse_target_file(content: str) -> TargetFile | BadFile:
     try:
         rows = list(_rows(lines))
     except csv.Error as error:
-        return BadFile(1, f"this is neither lines nor CSV: {error}")
+        return BadFile(1, f"expected one address on each line, or CSV with the columns to and id: {error}")
     if not rows:
         return BadFile(1, "the file has no targets")
     has_header = _is_header(rows[0][1])
