@@ -30,6 +30,7 @@ PURE: Mapping[str, tuple[str, ...]] = {
     "consent": ("frequency", "words"),
     "inbound": ("arriving",),
     "handlers": ("pressure", "progress", "sources"),
+    "health": ("caps", "day_use"),
     "lane": (
         *("app_throttle", "hold_room", "lease", "marks", "pacing"),
         *("recent", "ref", "schedule", "state", "transitions"),
