@@ -367,7 +367,7 @@ def assemble(
         cancel=CancelMessage(messages, clock),
         redrive=Redrive(messages, waker, clock),
         settle=Settle(messages, shown, release_thread, clock),
-        explain=Explain(messages, lanes, accounts, sessions, providers, clock),
+        explain=Explain(messages, Line(gateway), lanes, accounts, sessions, providers, clock),
         explain_run=ExplainRun(runs, summary, accounts, lanes, clock),
         listing=Listing(gateway, messages),
         pause=Pause(accounts),

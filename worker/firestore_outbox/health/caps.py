@@ -61,7 +61,7 @@ class DayCaps:
         return start_of_day(self.zone, day)
 
     def after(self, day: date, days: int = 1) -> datetime:
-        """When the day begins that comes so many days later."""
+        """When the day begins that comes `days` later."""
         return self.start_of(day + timedelta(days=days))
 
     def sentence(self, day: date) -> str:

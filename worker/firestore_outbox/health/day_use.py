@@ -64,7 +64,7 @@ def _through(stored: int, spent: int, limit: int) -> int:
 
 
 def postponed_to(use: DayUse, caps: DayCaps, others: int = 0) -> datetime:
-    """The first day on which one more new contact has room, as far as is known, behind so many others."""
+    """The first day on which one more new contact has room, as far as is known, behind `others`."""
     return caps.after(use.day, 1 + (use.postponed + others) // (caps.new_contacts or 1))
 
 

@@ -111,16 +111,6 @@ class MessageStore:
         at = found[0].data.get("nextAttemptAt") if found else None
         return NextDue(at, found[0].data.get("runId")) if isinstance(at, datetime) else None
 
-    async def has_spoken(self, thread_id: str) -> bool:
-        """Whether a message of the conversation was ever sent or received."""
-        statuses = [status.value for status in (MessageStatus.SENT, MessageStatus.DELIVERED, MessageStatus.READ)]
-        where = (("status", "in", statuses),)
-        return bool(
-            await self._gateway.find(
-                Find(collection=f"{paths.thread(thread_id)}/{paths.MESSAGES}", where=where, limit=1)
-            )
-        )
-
     async def abandoned(self, account_id: str, by: datetime, moment: datetime) -> list[Stored]:
         """In flight at that moment under a claim whose lease ended by then: what earlier holders of the lane left."""
         where = (

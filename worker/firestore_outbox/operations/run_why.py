@@ -8,7 +8,7 @@ from datetime import datetime
 from firestore_outbox.accounts.account import Account
 from firestore_outbox.accounts.window import is_open, next_open
 from firestore_outbox.lane.state import Lane
-from firestore_outbox.operations.why import Reason, account_reasons, lane_reasons
+from firestore_outbox.operations.why import Reason, account_reasons, day_reasons, lane_reasons
 from firestore_outbox.reminders.choices import OnWindowEnd
 from firestore_outbox.reminders.forecast import Forecast
 from firestore_outbox.reminders.run import ENDED, Command, Counts, Run, RunStatus
@@ -60,4 +60,4 @@ def waits_for(run: Run, counts: Counts, account: Account, lane: Lane, now: datet
 
 
 def _reasons(account: Account, lane: Lane, now: datetime) -> list[Reason]:
-    return [*account_reasons(account, now)[0], *lane_reasons(lane, now)]
+    return [*account_reasons(account, now)[0], *lane_reasons(lane, now), *day_reasons(lane, account, now)]

@@ -15,6 +15,7 @@ from firestore_outbox.clock import Clock
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.compare_and_set import AGAIN, Again, Contended
 from firestore_outbox.firestore.writes import DELETE, WriteOp
+from firestore_outbox.health.days import days_of
 from firestore_outbox.lane.ref import outbox_lane
 from firestore_outbox.lane.state import Lane
 from firestore_outbox.lane.store import LaneStore
@@ -194,5 +195,6 @@ class Summary:
             window_end=run.window_end_at,
             on_window_end=run.on_window_end,
             now=start,
+            days=days_of(account.caps, account.tier, run.window.zone, lane.day_use),
         )
         return Standing(account=account, lane=lane, forecast=held_up(told, closed), ahead=ahead, rate=rate)

@@ -23,8 +23,8 @@ from firestore_outbox.health.day_use import DayUse, begun, postponed_to, reserve
 from firestore_outbox.lane.holder import Holder
 from firestore_outbox.lane.pacing import Allowance
 from firestore_outbox.lane.state import Lane
+from firestore_outbox.messages.line import Line
 from firestore_outbox.messages.model import OutboxMessage
-from firestore_outbox.messages.store import MessageStore
 from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
 from firestore_outbox.sending.plan import Defer, Ending, Shut
 
@@ -80,7 +80,7 @@ class DayBudget:
 
     # --- new contacts
 
-    async def ask(self, claims: Sequence[OutboxMessage], messages: MessageStore) -> bool:
+    async def ask(self, claims: Sequence[OutboxMessage], line: Line) -> bool:
         """Learn which contacts are new. Returns whether anything was learned: then the plan is made again."""
         if self.caps is None or self.caps.new_contacts is None:
             return False
@@ -88,7 +88,7 @@ class DayBudget:
         unknown = [one for one in threads if one not in self._known and one not in self.new]
         if not unknown:
             return False
-        found = await asyncio.gather(*(messages.has_spoken(thread_id) for thread_id in unknown))
+        found = await asyncio.gather(*(line.has_spoken(thread_id) for thread_id in unknown))
         self._known.update(thread_id for thread_id, has_spoken in zip(unknown, found, strict=True) if has_spoken)
         self.new.update(thread_id for thread_id in unknown if thread_id not in self._known)
         return True

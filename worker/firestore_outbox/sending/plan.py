@@ -67,7 +67,7 @@ class Shut:
     until: datetime
     """The next day of the account."""
     to: Callable[[int], datetime]
-    """The day to which one more message of a run is moved, after so many others of this plan. Pure."""
+    """The day to which one more message of a run is moved, behind that many of this plan. Pure."""
     error: DeliveryError
 
 

@@ -162,7 +162,7 @@ class Turn:
 
     async def _claim(self, planned: Plan, now: datetime) -> Work | None:
         """Claim what the account's plan admits. Returns what is left to do if the turn ends here."""
-        if await self._day.ask(planned.claims, self._outbox.messages):
+        if await self._day.ask(planned.claims, self._outbox.line):
             return None  # the plan is made again, with what is known now
         account, has_calls = self._account.now, bool(self._attempts.in_flight)
         admitted = await self._quota.admit(account, planned.claims, now, has_calls=has_calls)
