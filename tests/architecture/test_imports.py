@@ -30,7 +30,7 @@ PURE: Mapping[str, tuple[str, ...]] = {
     "consent": ("frequency", "words"),
     "inbound": ("arriving",),
     "handlers": ("pressure", "progress", "sources"),
-    "health": ("caps", "day_use", "days"),
+    "health": ("caps", "day_use", "days", "refusals"),
     "lane": (
         *("app_throttle", "hold_room", "lease", "marks", "pacing"),
         *("recent", "ref", "schedule", "state", "transitions"),

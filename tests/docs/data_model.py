@@ -109,6 +109,9 @@ WRITERS: Mapping[str, tuple[str, ...]] = {
     "consent/suppressions.py:Suppressions.add": (SUPPRESSED, ACCOUNTS),
     "consent/frequency_store.py:_fields": (FREQUENCY,),
     "accounts/account.py:Frequency": (ACCOUNTS,),
+    "accounts/account.py:WarmUpSettings": (ACCOUNTS,),
+    "accounts/account.py:Refusals": (ACCOUNTS,),
+    "reminders/store.py:judged_fields": (RUNS,),
     # Reminders and runs
     "reminders/reminder.py:_Document": (REMINDERS,),
     "reminders/reminder.py:_Hours": (REMINDERS,),

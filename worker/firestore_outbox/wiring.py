@@ -311,7 +311,7 @@ def assemble(
         backoff=Backoff(base=settings.lease, cap=timedelta(seconds=settings.lane_backoff_max_seconds)),
         random=random,
     )
-    administration = Administration(gateway, messages, random_id)
+    administration = Administration(gateway, messages, random_id, clock)
     short = ShortTurns(outbox, lanes=lanes, waker=waker, owner=owner, is_stopping=lambda: engine.is_stopping)
     release_thread = ReleaseThread(lanes, accounts, waker)
     shown = ShownStore(gateway)

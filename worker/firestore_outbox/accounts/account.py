@@ -27,6 +27,7 @@ from firestore_outbox.accounts.window import Window, is_open, next_open
 from firestore_outbox.consent.frequency import FrequencyCap
 from firestore_outbox.consent.words import DEFAULT, LONGEST, Words, words_of
 from firestore_outbox.health.caps import DayCaps, WarmUp
+from firestore_outbox.health.refusals import PauseRunsAt
 from firestore_outbox.lane.pacing import Cap
 from firestore_outbox.messages.checked_fields import TimeZone, sentence_of
 from firestore_outbox.messages.model import Language, Name, TemplatePart
@@ -85,6 +86,8 @@ class Account:
     tier: int | None = None
     """`tier`: recipients in 24 hours to whom the provider lets it write first. Only the forecast asks it. None: any
     number."""
+    pause_runs_at: PauseRunsAt | None = None
+    """`pauseRunsAt`: how much of a run the provider may refuse before the run pauses itself. None: all of it."""
     notify_url: str | None = None
     """`notify.webhook`: where notifications about runs are posted; None: nowhere."""
     plan: PlanTerm = NO_PLAN
@@ -209,6 +212,11 @@ class WarmUpSettings(_Model):
     since: Annotated[str, Field(pattern=r"^20\d\d-\d\d-\d\d$"), AfterValidator(_is_date)] | None = None
 
 
+class Refusals(_Model):
+    percent: Annotated[float, Field(gt=0, lt=100, allow_inf_nan=False)] = 20
+    outcomes: Annotated[int, Field(ge=10, le=10_000)] = 50
+
+
 class AccountSettings(_Model):
     provider: Annotated[str, Field(min_length=1)]
     timezone: TimeZone = "UTC"
@@ -224,6 +232,7 @@ class AccountSettings(_Model):
     warmUp: WarmUpSettings | None = None
     newContactsPerDay: Annotated[int, Field(ge=1, le=MOST_A_DAY)] | None = None
     tier: Annotated[int, Field(ge=1, le=MOST_A_DAY)] | None = None
+    pauseRunsAt: Refusals | None = None
     pausedUntil: AwareDatetime | None = None
     providerNumber: Annotated[str, Field(min_length=1, max_length=128)] | None = None
     optOut: OptOut | None = None
@@ -268,6 +277,7 @@ def parse_account(
         fallback_template=_template(document.fallbackTemplate),
         caps=_caps(document),
         tier=document.tier,
+        pause_runs_at=_pause_runs_at(document.pauseRunsAt),
         paused_until=document.pausedUntil,
         retention=None if document.retentionDays is None else timedelta(days=document.retentionDays),
         is_suppressing=raw.get("suppressing") is True,
@@ -294,6 +304,10 @@ def _caps(document: AccountSettings) -> DayCaps | None:
         else WarmUp(start=ramp.startPerDay, factor=ramp.factor, until=ramp.untilPerDay, since=since),
         new_contacts=document.newContactsPerDay,
     )
+
+
+def _pause_runs_at(given: Refusals | None) -> PauseRunsAt | None:
+    return None if given is None else PauseRunsAt(percent=given.percent, outcomes=given.outcomes)
 
 
 def _template(given: FallbackTemplate | None) -> TemplatePart | None:

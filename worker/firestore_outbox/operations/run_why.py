@@ -11,7 +11,7 @@ from firestore_outbox.lane.state import Lane
 from firestore_outbox.operations.why import Reason, account_reasons, day_reasons, lane_reasons
 from firestore_outbox.reminders.choices import OnWindowEnd
 from firestore_outbox.reminders.forecast import Forecast
-from firestore_outbox.reminders.run import ENDED, Command, Counts, Run, RunStatus
+from firestore_outbox.reminders.run import ENDED, Command, Counts, Run, RunStatus, paused_sentence
 from firestore_outbox.shown_time import shown_time
 
 
@@ -32,8 +32,7 @@ def run_why(
     if run.requested is Command.CANCEL:
         return RunWhy(sentences=("Its cancellation is requested; what has not been sent is cancelled.",), ends_at=None)
     if run.status is RunStatus.PAUSED or run.requested is Command.PAUSE:
-        sentence = f"The run is paused until an operator resumes it: outbox runs resume {run.run_id}"
-        return RunWhy(sentences=(sentence,), ends_at=None)
+        return RunWhy(sentences=(paused_sentence(run),), ends_at=None)
     sentences = list(waits_for(run, counts, account, lane, now))
     ends_at = forecast.ends_at
     if ends_at is not None and not any(reason.until is None for reason in _reasons(account, lane, now)):
