@@ -141,6 +141,7 @@ WRITERS: Mapping[str, tuple[str, ...]] = {
     "reminders/store.py:rate_fields": (RUNS,),
     "reminders/refresh.py:Refresh.__call__": (RUNS,),
     "reminders/refresh.py:Refresh.counted": (RUNS,),
+    "reminders/refresh.py:Refresh._judged": (RUNS,),
     "reminders/run_lane.py:RunHandler._paused": (RUNS,),
     "reminders/expand.py:Expand._commit": (RUNS,),
     "reminders/expand.py:_window_fields": (OUTBOX,),

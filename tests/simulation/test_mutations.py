@@ -101,7 +101,7 @@ def no_reserved_pace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def day_given_back_at_takeovers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each holder begins with a day of which nothing is used."""
+    """Each holder begins with an unused day."""
     real = OutboxPreparation.extended
 
     def fresh(self: OutboxPreparation, lane: Lane, hold: Hold) -> Lane:
@@ -275,6 +275,7 @@ MUTATIONS: dict[str, tuple[Patch, Sequence[str]]] = {
 
 
 BROKE_LAST_TIME = {
+    "without what earlier holders used of the day": 38,
     "without giving the pace on to the next holder": 10,
     "without spending the shared cap": 14,
     "with a resend that was not chosen": 9,
