@@ -18,6 +18,7 @@ from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.writes import create
 from firestore_outbox.settings import Settings
 from tests.calm import Calm, simulate
+from tests.reminders.support import remind
 
 DAY = timedelta(days=1)
 ZONE = "Asia/Magadan"
@@ -173,3 +174,36 @@ def test_reserving_the_day_costs_no_write_of_its_own() -> None:
 
         simulate(body, settings=Settings(), receipts=False)
     assert commits[0] == commits[1]
+
+
+def test_a_run_to_new_contacts_spreads_over_days_and_each_message_is_moved_once() -> None:
+    async def body(calm: Calm) -> None:
+        await calm.account(timezone=ZONE, newContactsPerDay=3, concurrency=5)
+        await remind(calm, targets=8, onWindowEnd="resumeNextDay")
+        await calm.until(lambda: calm.statuses() == {"sent": 3, "queued": 5})
+        await asyncio.sleep(60)
+        waiting = [one for one in calm.world.truth.collection("outbox").values() if one["status"] == "queued"]
+        assert {one["lastError"]["code"] for one in waiting} == {"new_contact_capped"}
+        days = Counter(one["nextAttemptAt"].astimezone(ZoneInfo(ZONE)).day for one in waiting)
+        assert days == {2: 3, 3: 2}
+        why = await calm.world.client.system.explain(waiting[0]["requestId"])
+        assert why is not None
+        assert "3 new contacts a day" in why.sentence
+
+    simulate(body, sweeps=False)
+
+
+def test_a_message_above_the_cap_says_what_it_waits_for_and_until_when() -> None:
+    async def body(calm: Calm) -> None:
+        await calm.account(timezone=ZONE, dailyCap=10)
+        await calm.send_many(11)
+        await calm.until(lambda: calm.statuses() == {"sent": 10, "queued": 1})
+        await asyncio.sleep(60)
+        (waiting,) = [one for one in calm.world.truth.collection("outbox").values() if one["status"] == "queued"]
+        why = await calm.world.client.system.explain(waiting["requestId"])
+        assert why is not None
+        assert "used up its daily cap of 10 messages" in why.sentence
+        assert why.earliest is not None
+        assert calm.seconds(why.earliest) == 3600
+
+    simulate(body, sweeps=False)
