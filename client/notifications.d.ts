@@ -7,7 +7,7 @@
 /**
  * @typedef {object} Notification
  * @property {string} id
- * @property {'run.ended' | 'run.windowClosed'} kind
+ * @property {'run.ended' | 'run.paused' | 'run.windowClosed'} kind
  * @property {string} runId
  * @property {string | null} reminderId
  * @property {RunStatus} status  Of the run at that time.
@@ -65,7 +65,7 @@ export type Device = {
 };
 export type Notification = {
     id: string;
-    kind: "run.ended" | "run.windowClosed";
+    kind: "run.ended" | "run.paused" | "run.windowClosed";
     runId: string;
     reminderId: string | null;
     /**

@@ -32,7 +32,7 @@ const LAST_NOTIFICATIONS = 50;
 /**
  * @typedef {object} Notification
  * @property {string} id
- * @property {'run.ended' | 'run.windowClosed'} kind
+ * @property {'run.ended' | 'run.paused' | 'run.windowClosed'} kind
  * @property {string} runId
  * @property {string | null} reminderId
  * @property {RunStatus} status  Of the run at that time.

@@ -66,6 +66,7 @@ ROWS: Mapping[str, Tier] = {
     "examples/test_nextup_ranking.py": Tier.FAST,
     "examples/test_nextup_notion.py": Tier.FAST,
     "handlers": Tier.FAST,
+    "health": Tier.FAST,
     "indexes": Tier.FAST,
     "indexes/test_indexes.py::test_fields_that_grow_with_time_are_not_indexed_by_themselves": Tier.SLOW,
     "indexes/test_indexes.py::test_what_runs_asks_nothing_that_the_tour_does_not": Tier.SLOW,

@@ -30,6 +30,7 @@ PURE: Mapping[str, tuple[str, ...]] = {
     "consent": ("frequency", "words"),
     "inbound": ("arriving",),
     "handlers": ("pressure", "progress", "sources"),
+    "health": ("caps", "day_use", "days", "refusals"),
     "lane": (
         *("app_throttle", "hold_room", "lease", "marks", "pacing"),
         *("recent", "ref", "schedule", "state", "transitions"),
@@ -109,6 +110,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "billing": frozenset({"accounts", "firestore"}),
     "handlers": frozenset({"firestore", "lane", "limits", "messages"}),
     "consent": frozenset({"firestore", "messages"}),
+    "health": frozenset(),
     "notifications": frozenset({"accounts", "firestore", "lane", "providers"}),
     "reminders": frozenset({"accounts", "consent", "firestore", "lane", "messages", "sending"}),
     "inbound": frozenset(

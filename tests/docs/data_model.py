@@ -109,6 +109,9 @@ WRITERS: Mapping[str, tuple[str, ...]] = {
     "consent/suppressions.py:Suppressions.add": (SUPPRESSED, ACCOUNTS),
     "consent/frequency_store.py:_fields": (FREQUENCY,),
     "accounts/account.py:Frequency": (ACCOUNTS,),
+    "accounts/account.py:WarmUpSettings": (ACCOUNTS,),
+    "accounts/account.py:Refusals": (ACCOUNTS,),
+    "reminders/store.py:judged_fields": (RUNS,),
     # Reminders and runs
     "reminders/reminder.py:_Document": (REMINDERS,),
     "reminders/reminder.py:_Hours": (REMINDERS,),
@@ -138,6 +141,7 @@ WRITERS: Mapping[str, tuple[str, ...]] = {
     "reminders/store.py:rate_fields": (RUNS,),
     "reminders/refresh.py:Refresh.__call__": (RUNS,),
     "reminders/refresh.py:Refresh.counted": (RUNS,),
+    "reminders/refresh.py:Refresh._judged": (RUNS,),
     "reminders/run_lane.py:RunHandler._paused": (RUNS,),
     "reminders/expand.py:Expand._commit": (RUNS,),
     "reminders/expand.py:_window_fields": (OUTBOX,),

@@ -56,7 +56,8 @@ def campaign(*, consent: bool, **account: Any) -> Seen:
         own = {"personal": True} if consent else {}
         began, meter = shop.world.clock(), Meter(shop)
         schedule = {"type": "once", "at": began}
-        fields = {"category": "marketing", "parts": [part(IMAGE_ID, caption=caption)], "schedule": schedule, **own}
+        parts = [part(IMAGE_ID, caption=caption)]
+        fields: dict[str, Any] = {"category": "marketing", "parts": parts, "schedule": schedule, **own}
         await remind(shop, listed=listed, **fields)
         await until_ended(shop, within=timedelta(hours=1))
         outbox = shop.world.truth.collection("outbox").values()

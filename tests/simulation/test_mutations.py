@@ -25,7 +25,7 @@ from firestore_outbox.handlers.context import Context
 from firestore_outbox.handlers.run import UserHandler
 from firestore_outbox.lane import state as lane_state
 from firestore_outbox.lane.holder import Holder
-from firestore_outbox.lane.lease import Lease
+from firestore_outbox.lane.lease import Hold, Lease
 from firestore_outbox.lane.state import Lane
 from firestore_outbox.lane.transitions import LaneState
 from firestore_outbox.lane.wake import Waker
@@ -100,6 +100,16 @@ def no_names_in_holds(monkeypatch: pytest.MonkeyPatch) -> None:
 def no_reserved_pace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Pace, "_extended", lambda self, lane, hold: lane)
     monkeypatch.setattr(OutboxPreparation, "extended", lambda self, lane, hold: lane)
+
+
+def day_given_back_at_takeovers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each holder begins with an unused day."""
+    real = OutboxPreparation.extended
+
+    def fresh(self: OutboxPreparation, lane: Lane, hold: Hold) -> Lane:
+        return real(self, replace(lane, day_use=None), hold)
+
+    monkeypatch.setattr(OutboxPreparation, "extended", fresh)
 
 
 def pace_forgotten_on_release(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,6 +327,7 @@ MUTATIONS: dict[str, tuple[Patch, Sequence[str]]] = {
     "without holds": (no_holds, ("order",)),
     "without names in holds": (no_names_in_holds, ("order",)),
     "without reserving the pace": (no_reserved_pace, ("pace",)),
+    "without what earlier holders used of the day": (day_given_back_at_takeovers, ("day",)),
     "without giving the pace on to the next holder": (pace_forgotten_on_release, ("pace",)),
     "without spending the shared cap": (no_spending_of_the_shared_cap, ("pace",)),
     "without the sweep": (no_sweep, ("lost",)),
@@ -350,6 +361,7 @@ MUTATIONS: dict[str, tuple[Patch, Sequence[str]]] = {
 
 
 BROKE_LAST_TIME = {
+    "without what earlier holders used of the day": 38,
     "without giving the pace on to the next holder": 10,
     "without spending the shared cap": 14,
     "with a resend that was not chosen": 9,

@@ -311,7 +311,7 @@ def assemble(
         backoff=Backoff(base=settings.lease, cap=timedelta(seconds=settings.lane_backoff_max_seconds)),
         random=random,
     )
-    administration = Administration(gateway, messages, random_id)
+    administration = Administration(gateway, messages, random_id, clock)
     short = ShortTurns(outbox, lanes=lanes, waker=waker, owner=owner, is_stopping=lambda: engine.is_stopping)
     release_thread = ReleaseThread(lanes, accounts, waker)
     shown = ShownStore(gateway)
@@ -367,7 +367,7 @@ def assemble(
         cancel=CancelMessage(messages, clock),
         redrive=Redrive(messages, waker, clock),
         settle=Settle(messages, shown, release_thread, clock),
-        explain=Explain(messages, lanes, accounts, sessions, providers, clock),
+        explain=Explain(messages, Line(gateway), lanes, accounts, sessions, providers, clock),
         explain_run=ExplainRun(runs, summary, accounts, lanes, clock),
         listing=Listing(gateway, messages),
         pause=Pause(accounts),

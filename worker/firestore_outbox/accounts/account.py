@@ -15,17 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from firestore_outbox.accounts.retention import LEAST_DAYS, MOST_DAYS
 from firestore_outbox.accounts.window import Window, is_open, next_open
 from firestore_outbox.consent.frequency import FrequencyCap
 from firestore_outbox.consent.words import DEFAULT, LONGEST, Words, words_of
+from firestore_outbox.health.caps import DayCaps, WarmUp
+from firestore_outbox.health.refusals import PauseRunsAt
 from firestore_outbox.lane.pacing import Cap
 from firestore_outbox.messages.checked_fields import TimeZone, sentence_of
 from firestore_outbox.messages.model import Language, Name, TemplatePart
@@ -34,6 +36,8 @@ from firestore_outbox.plans.plan import NO_PLAN, PlanTerm, term_of
 
 DEFAULT_PER_MINUTE = 40.0
 DEFAULT_CONCURRENCY = 3
+MOST_A_DAY = 1_000_000
+"""Messages: more than any account sends in a day."""
 
 
 class AccountStatus(StrEnum):
@@ -77,6 +81,13 @@ class Account:
     """Whether some address opted out, ever. The worker sets it."""
     retention: timedelta | None = None
     """`retentionDays`: how long its messages are kept after their end. None: for ever."""
+    caps: DayCaps | None = None
+    """`dailyCap`, `warmUp` and `newContactsPerDay`: how much it sends in a day. None: as much as the pace allows."""
+    tier: int | None = None
+    """`tier`: recipients in 24 hours to whom the provider lets it write first. Only the forecast asks it. None: any
+    number."""
+    pause_runs_at: PauseRunsAt | None = None
+    """`pauseRunsAt`: how much of a run the provider may refuse before the run pauses itself. None: all of it."""
     notify_url: str | None = None
     """`notify.webhook`: where notifications about runs are posted; None: nowhere."""
     plan: PlanTerm = NO_PLAN
@@ -183,10 +194,27 @@ class Notify(_Model):
     webhook: Annotated[str, Field(pattern=r"^https?://[^\s@]+$", max_length=2_000)] | None = None
 
 
+def _is_date(text: str) -> str:
+    date.fromisoformat(text)
+    return text
+
+
 class FallbackTemplate(_Model):
     name: Name
     language: Language
     params: Params | None = None
+
+
+class WarmUpSettings(_Model):
+    startPerDay: Annotated[int, Field(ge=1, le=MOST_A_DAY)]
+    factor: Annotated[float, Field(ge=1.01, le=10, allow_inf_nan=False)] = 1.5
+    untilPerDay: Annotated[int, Field(ge=1, le=MOST_A_DAY)]
+    since: Annotated[str, Field(pattern=r"^20\d\d-\d\d-\d\d$"), AfterValidator(_is_date)] | None = None
+
+
+class Refusals(_Model):
+    percent: Annotated[float, Field(gt=0, lt=100, allow_inf_nan=False)] = 20
+    outcomes: Annotated[int, Field(ge=10, le=10_000)] = 50
 
 
 class AccountSettings(_Model):
@@ -200,6 +228,11 @@ class AccountSettings(_Model):
     recipientHours: Hours | None = None
     frequencyCap: Frequency | None = None
     fallbackTemplate: FallbackTemplate | None = None
+    dailyCap: Annotated[int, Field(ge=1, le=MOST_A_DAY)] | None = None
+    warmUp: WarmUpSettings | None = None
+    newContactsPerDay: Annotated[int, Field(ge=1, le=MOST_A_DAY)] | None = None
+    tier: Annotated[int, Field(ge=1, le=MOST_A_DAY)] | None = None
+    pauseRunsAt: Refusals | None = None
     pausedUntil: AwareDatetime | None = None
     providerNumber: Annotated[str, Field(min_length=1, max_length=128)] | None = None
     optOut: OptOut | None = None
@@ -242,6 +275,9 @@ def parse_account(
         recipient_hours=None if quiet is None else _window(quiet, document.timezone),
         frequency_cap=_frequency_cap(document.frequencyCap),
         fallback_template=_template(document.fallbackTemplate),
+        caps=_caps(document),
+        tier=document.tier,
+        pause_runs_at=_pause_runs_at(document.pauseRunsAt),
         paused_until=document.pausedUntil,
         retention=None if document.retentionDays is None else timedelta(days=document.retentionDays),
         is_suppressing=raw.get("suppressing") is True,
@@ -252,6 +288,26 @@ def parse_account(
 
 def _frequency_cap(given: Frequency | None) -> FrequencyCap | None:
     return None if given is None else FrequencyCap(messages=given.messages, days=given.days)
+
+
+def _caps(document: AccountSettings) -> DayCaps | None:
+    """None: the day has no limit."""
+    ramp = document.warmUp
+    if ramp is None and document.dailyCap is None and document.newContactsPerDay is None:
+        return None
+    since = None if ramp is None or ramp.since is None else date.fromisoformat(ramp.since)
+    return DayCaps(
+        zone=ZoneInfo(document.timezone),
+        daily=document.dailyCap,
+        warm_up=None
+        if ramp is None
+        else WarmUp(start=ramp.startPerDay, factor=ramp.factor, until=ramp.untilPerDay, since=since),
+        new_contacts=document.newContactsPerDay,
+    )
+
+
+def _pause_runs_at(given: Refusals | None) -> PauseRunsAt | None:
+    return None if given is None else PauseRunsAt(percent=given.percent, outcomes=given.outcomes)
 
 
 def _template(given: FallbackTemplate | None) -> TemplatePart | None:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from firestore_outbox.accounts.changes import Changed, Refused, change
 from firestore_outbox.accounts.members import member_fields, member_path
 from firestore_outbox.accounts.roles import Role
+from firestore_outbox.clock import Clock
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.compare_and_set import AGAIN, Again
 from firestore_outbox.firestore.gateway import Conflict, Gateway, Snapshot
@@ -55,10 +56,11 @@ class Removed:
 
 
 class Administration:
-    def __init__(self, gateway: Gateway, messages: MessageStore, new_id: Callable[[], str]) -> None:
+    def __init__(self, gateway: Gateway, messages: MessageStore, new_id: Callable[[], str], clock: Clock) -> None:
         self._gateway = gateway
         self._messages = messages
         self._new_id = new_id
+        self._clock = clock
 
     async def show(self, account_id: str) -> Shown | NoAccount:
         account = await self._gateway.get(paths.account(account_id))
@@ -83,7 +85,7 @@ class Administration:
             account = await self._gateway.get(paths.account(account_id))
             if account is None:
                 return NoAccount(account_id)
-            changed = change(account_id, account.data, changes)
+            changed = change(account_id, account.data, changes, self._clock())
             if isinstance(changed, Refused) or not changed.changes:
                 return changed
             fields = {name: DELETE if value is None else value for name, value in changed.fields.items()}

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from difflib import get_close_matches
 from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from firestore_outbox.accounts.account import AccountSettings, InvalidAccount, parse_account
+from firestore_outbox.accounts.account import Account, AccountSettings, InvalidAccount, parse_account
 
 CHANGED_ELSEWHERE: Mapping[str, str] = {
     "provider": "outbox accounts add --replace",
@@ -71,8 +72,9 @@ def flat(changes: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     return found
 
 
-def change(account_id: str, stored: Mapping[str, Any], changes: Mapping[str, Any]) -> Changed | Refused:
-    """`stored` is the account's document. Its other fields stay as they are, also those that no model knows."""
+def change(account_id: str, stored: Mapping[str, Any], changes: Mapping[str, Any], now: datetime) -> Changed | Refused:
+    """`stored` is the account's document. Its other fields stay as they are, also those that no model knows. A warm-up
+    that is set without its first day begins today."""
     new = {name: dict(value) if isinstance(value, Mapping) else value for name, value in stored.items()}
     told: dict[str, tuple[Any, Any]] = {}
     for name, value in flat(changes).items():
@@ -85,6 +87,12 @@ def change(account_id: str, stored: Mapping[str, Any], changes: Mapping[str, Any
             _put(new, name, value)
             told[name] = (before, value)
     judged = parse_account(account_id, new)
+    since = "warmUp.since"
+    if isinstance(judged, Account) and "warmUp" in new and _get(new, since) is None and _concerns(told, "warmUp"):
+        assert judged.caps is not None, "a warm-up is a cap"
+        today = judged.caps.day_of(now).isoformat()
+        _put(new, since, today)
+        told[since] = (told.get(since, (None, None))[0], today)
     if isinstance(judged, InvalidAccount):
         return Refused(judged.sentence)
     tops = {name.partition(".")[0] for name in told}
@@ -97,6 +105,10 @@ def _meant(name: str) -> str:
     by_name = {one.lower(): one for one in SETTABLE} | {one.rpartition(".")[2].lower(): one for one in SETTABLE}
     close = get_close_matches(name.lower(), by_name, 1, 0.8)
     return f"did you mean {by_name[close[0]]}?" if close else f"there are: {', '.join(SETTABLE)}"
+
+
+def _concerns(told: Mapping[str, Any], top: str) -> bool:
+    return any(name.partition(".")[0] == top for name in told)
 
 
 def _get(fields: Mapping[str, Any], name: str) -> Any:

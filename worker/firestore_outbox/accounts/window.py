@@ -83,6 +83,11 @@ def opening_of_all(windows: Sequence[Window], at: datetime, *, until: datetime) 
     return None
 
 
+def start_of_day(zone: ZoneInfo, day: date) -> datetime:
+    """The first moment of that date on the zone's clock; of the next one, if the zone left the date out."""
+    return _instant(Window(start_hour=0, end_hour=24, zone=zone), day, 0)
+
+
 def _starts(window: Window, at: datetime) -> Iterator[datetime]:
     """Openings around `at`, in order; without those of days on which the window falls into a jump."""
     today = at.astimezone(window.zone).date()

@@ -22,6 +22,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from firestore_outbox.handlers.progress import Progress
+from firestore_outbox.health.day_use import DayUse
 from firestore_outbox.lane.lease import Hold, Lease
 from firestore_outbox.lane.marks import Mark
 from firestore_outbox.lane.pacing import halved
@@ -91,6 +92,9 @@ class Lane:
     """By threadId. Set when a tried message goes back to the queue, dropped when it has ended."""
     recent: Recent = NOTHING_RECENT
     """What was sent lately. Moves with every other write of the holder, never by itself."""
+    day_use: DayUse | None = None
+    """What is reserved of the account's day (health/day_use.py). Moves on acquire and renewal, back on a clean release;
+    None: the account has no cap."""
 
     @property
     def lease(self) -> Lease | None:

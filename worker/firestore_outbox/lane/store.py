@@ -18,6 +18,7 @@ from firestore_outbox.firestore.queries import MOST_IN_A_QUERY, Find
 from firestore_outbox.firestore.values import Version, time_of
 from firestore_outbox.firestore.writes import DELETE, WriteOp, create, update
 from firestore_outbox.handlers.progress import Progress
+from firestore_outbox.health.day_use import day_of_text, day_text
 from firestore_outbox.lane.recent import recent_of, recent_text
 from firestore_outbox.lane.ref import LaneRef, lane_ref
 from firestore_outbox.lane.state import Lane, ThreadHold, acquirable_at
@@ -199,6 +200,7 @@ def _fields(lane: Lane) -> dict[str, Any]:
         "urgentTat": lane.urgent_tat,
         "cursor": None if lane.progress is None else _cursor(lane.progress),
         "recent": recent_text(lane.recent),
+        "dayUse": day_text(lane.day_use),
     }
 
 
@@ -247,6 +249,7 @@ def lane_of(data: Mapping[str, Any]) -> Lane:
         urgent_at=data.get("urgentAt"),
         normal_at=data.get("normalAt"),
         recent=recent_of(data.get("recent")),
+        day_use=day_of_text(data.get("dayUse")),
         since_bulk=data.get("sinceBulk", 0),
         urgent_tat=data.get("urgentTat"),
         holds={

@@ -1,4 +1,5 @@
-"""Looks into an account's line beyond what a page has: urgent messages, and a thread's. sending/ahead.py uses them."""
+"""Looks beyond what a page of an account's line has: urgent messages, a thread's, and whether a contact is new.
+sending/ahead.py and sending/day_budget.py use them."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from firestore_outbox.firestore.queries import Find
 from firestore_outbox.messages import outbox_document
 from firestore_outbox.messages.outbox_document import LARGEST_BYTES, PAGE_BYTES, Stored
 from firestore_outbox.messages.priority import Priority
-from firestore_outbox.messages.states import OutboxStatus
+from firestore_outbox.messages.states import MessageStatus, OutboxStatus
 from firestore_outbox.messages.store import WAITING_OR_CLAIMED
 
 
@@ -46,3 +47,13 @@ class Line:
             hollow_above=LARGEST_BYTES,
         )
         return [outbox_document.read(snapshot) for snapshot in await self._gateway.find(query)]
+
+    async def has_spoken(self, thread_id: str) -> bool:
+        """Whether a message of the conversation was ever sent or received."""
+        statuses = [status.value for status in (MessageStatus.SENT, MessageStatus.DELIVERED, MessageStatus.READ)]
+        where = (("status", "in", statuses),)
+        return bool(
+            await self._gateway.find(
+                Find(collection=f"{paths.thread(thread_id)}/{paths.MESSAGES}", where=where, limit=1)
+            )
+        )

@@ -268,6 +268,13 @@ class OutboxMessage:
         """To the next opening of its window, still in the queue."""
         return _evolved(self, status=_next(self, Event.DEFER), next_attempt_at=to, send_by=send_by)
 
+    def postponed(self, *, to: datetime, send_by: datetime | None, error: DeliveryError) -> OutboxMessage:
+        """To a later day, still in the queue. `error` says why, unless an earlier attempt left a doubt."""
+        last_error = self.last_error if self.maybe_sent else error
+        return _evolved(
+            self, status=_next(self, Event.DEFER), next_attempt_at=to, send_by=send_by, last_error=last_error
+        )
+
     def parked(self) -> OutboxMessage:
         """Out of sight of every lane, until its run is resumed."""
         return _evolved(self, status=_next(self, Event.DEFER), next_attempt_at=None)

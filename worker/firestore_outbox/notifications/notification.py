@@ -31,6 +31,8 @@ _POSTED = ("kind", "runId", "reminderId", "status", "title", "text", "sent", "to
 
 class Kind(StrEnum):
     RUN_ENDED = "run.ended"
+    RUN_PAUSED = "run.paused"
+    """The run paused itself, and waits for a person."""
     WINDOW_CLOSED = "run.windowClosed"
     """The run goes on at the next opening."""
 

@@ -9,12 +9,14 @@ from firestore_outbox.accounts.account import Account
 from firestore_outbox.accounts.store import AccountStore
 from firestore_outbox.clock import Clock
 from firestore_outbox.lane.ref import outbox_lane
+from firestore_outbox.lane.state import Lane
 from firestore_outbox.lane.store import LaneStore
+from firestore_outbox.messages.line import Line
 from firestore_outbox.messages.model import OutboxMessage
 from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.messages.store import MessageStore
 from firestore_outbox.operations.run_why import RunWhy, run_why
-from firestore_outbox.operations.why import Why, why
+from firestore_outbox.operations.why import Why, has_contact_room, why
 from firestore_outbox.providers.registry import Providers
 from firestore_outbox.reminders.store import RunStore
 from firestore_outbox.reminders.summary import Summary
@@ -28,6 +30,7 @@ class Explain:
     def __init__(
         self,
         messages: MessageStore,
+        line: Line,
         lanes: LaneStore,
         accounts: AccountStore,
         sessions: SessionStore,
@@ -35,6 +38,7 @@ class Explain:
         clock: Clock,
     ) -> None:
         self._messages = messages
+        self._line = line
         self._lanes = lanes
         self._accounts = accounts
         self._sessions = sessions
@@ -55,7 +59,14 @@ class Explain:
         lane = (await self._lanes.read(outbox_lane(message.account_id))).lane
         now = self._clock()
         session = await self._session(account, now) if message.status is OutboxStatus.QUEUED else None
-        return why(message, lane, account, now, session=session)
+        is_new = await self._is_new(message, lane, account, now)
+        return why(message, lane, account, now, session=session, is_new_contact=is_new)
+
+    async def _is_new(self, message: OutboxMessage, lane: Lane, account: Account, now: datetime) -> bool:
+        """Read only if it matters: new contacts have a cap, and it is used up."""
+        if message.status is not OutboxStatus.QUEUED or has_contact_room(lane, account, now):
+            return False
+        return not await self._line.has_spoken(message.thread_id)
 
     async def _session(self, account: Account, now: datetime) -> SessionWait | None:
         if self._providers[account.provider].sessions is None:

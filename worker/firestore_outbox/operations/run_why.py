@@ -8,10 +8,10 @@ from datetime import datetime
 from firestore_outbox.accounts.account import Account
 from firestore_outbox.accounts.window import is_open, next_open
 from firestore_outbox.lane.state import Lane
-from firestore_outbox.operations.why import Reason, account_reasons, lane_reasons
+from firestore_outbox.operations.why import Reason, account_reasons, day_reasons, lane_reasons
 from firestore_outbox.reminders.choices import OnWindowEnd
 from firestore_outbox.reminders.forecast import Forecast
-from firestore_outbox.reminders.run import ENDED, Command, Counts, Run, RunStatus
+from firestore_outbox.reminders.run import ENDED, Command, Counts, Run, RunStatus, paused_sentence
 from firestore_outbox.shown_time import shown_time
 
 
@@ -32,8 +32,7 @@ def run_why(
     if run.requested is Command.CANCEL:
         return RunWhy(sentences=("Its cancellation is requested; what has not been sent is cancelled.",), ends_at=None)
     if run.status is RunStatus.PAUSED or run.requested is Command.PAUSE:
-        sentence = f"The run is paused until an operator resumes it: outbox runs resume {run.run_id}"
-        return RunWhy(sentences=(sentence,), ends_at=None)
+        return RunWhy(sentences=(paused_sentence(run),), ends_at=None)
     sentences = list(waits_for(run, counts, account, lane, now))
     ends_at = forecast.ends_at
     if ends_at is not None and not any(reason.until is None for reason in _reasons(account, lane, now)):
@@ -60,4 +59,4 @@ def waits_for(run: Run, counts: Counts, account: Account, lane: Lane, now: datet
 
 
 def _reasons(account: Account, lane: Lane, now: datetime) -> list[Reason]:
-    return [*account_reasons(account, now)[0], *lane_reasons(lane, now)]
+    return [*account_reasons(account, now)[0], *lane_reasons(lane, now), *day_reasons(lane, account, now)]

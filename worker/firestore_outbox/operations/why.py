@@ -18,6 +18,7 @@ from firestore_outbox.lane.transitions import LaneState
 from firestore_outbox.messages.model import OutboxMessage
 from firestore_outbox.messages.priority import Priority
 from firestore_outbox.messages.states import OutboxStatus
+from firestore_outbox.providers.outcome import ErrorCode
 from firestore_outbox.sessions.why import SessionWait
 from firestore_outbox.shown_time import shown_time
 
@@ -50,6 +51,8 @@ class Cause(StrEnum):
     ROOM = "room"
     """The lane has no room for another thread's hold, and begins no new thread."""
     PACE = "pace"
+    DAY = "day"
+    """The account's day has no more room: for any message, or for one to a new contact."""
     QUEUE = "queue"
     """Nothing but its turn."""
 
@@ -72,16 +75,24 @@ class Why:
 
 
 def why(
-    message: OutboxMessage, lane: Lane, account: Account, now: datetime, *, session: SessionWait | None = None
+    message: OutboxMessage,
+    lane: Lane,
+    account: Account,
+    now: datetime,
+    *,
+    session: SessionWait | None = None,
+    is_new_contact: bool = False,
 ) -> Why:
-    """`session` is what the account's session waits for; None: it is up, was not asked for, or is not needed."""
+    """`session` is what the account's session waits for; None: it is up, was not asked for, or is not needed.
+    `is_new_contact`: whether nothing was ever sent to the recipient; asked only if new contacts have a cap."""
     if message.status is not OutboxStatus.QUEUED:
         return _alone(_not_queued(message))
     if message.cancel_requested:
         return _alone(_reason(Cause.CANCELLING, None, "Its cancellation is requested; it will not be sent."))
     own = _own(message, now)
     waits_for_session = session if session is not None and not own else None  # what is not due yet asks for no session
-    reasons = [*own, *_lane(message, lane, account, now), *_session(waits_for_session)]
+    contact = _new_contact(lane, account, now) if is_new_contact else []
+    reasons = [*own, *_lane(message, lane, account, now), *contact, *_session(waits_for_session)]
     earliest: datetime | None = max([now, *(reason.until for reason in reasons if reason.until is not None)])
     hindrance, earliest = account_reasons(account, earliest)
     if waits_for_session is not None and waits_for_session.needs_a_person:
@@ -122,6 +133,8 @@ def _own(message: OutboxMessage, now: datetime) -> list[Reason]:
     if at is None or at <= now:
         return []
     if message.attempts == 0:
+        if message.last_error is not None and message.last_error.code is ErrorCode.NEW_CONTACT_CAPPED:
+            return [_reason(Cause.DAY, at, f"It waits until {shown_time(at)}: {message.last_error.message}.")]
         return [_reason(Cause.SCHEDULED, at, f"It is scheduled for {shown_time(at)}.")]
     error = f" ({message.last_error.code.value})" if message.last_error else ""
     return [
@@ -142,8 +155,38 @@ def lane_reasons(lane: Lane, now: datetime) -> list[Reason]:
     return reasons
 
 
+def day_reasons(lane: Lane, account: Account, now: datetime) -> list[Reason]:
+    """The daily cap or the warm-up, if it is used up."""
+    caps, use = account.caps, lane.day_use
+    if caps is None or use is None or use.day < caps.day_of(now) or lane.state is LaneState.RUNNING:
+        return []
+    limit = caps.sends_on(use.day)
+    if limit is None or use.sends < limit:
+        return []
+    until = caps.after(use.day)
+    sentence = f"The account has used up {caps.sentence(use.day)}; its next day begins at {shown_time(until)}."
+    return [_reason(Cause.DAY, until, sentence)]
+
+
+def has_contact_room(lane: Lane, account: Account, now: datetime) -> bool:
+    """Whether the account may still write to a new contact on this day."""
+    caps, use = account.caps, lane.day_use
+    if caps is None or caps.new_contacts is None or use is None or use.day < caps.day_of(now):
+        return True
+    return use.contacts < caps.new_contacts
+
+
+def _new_contact(lane: Lane, account: Account, now: datetime) -> list[Reason]:
+    caps, use = account.caps, lane.day_use
+    if caps is None or use is None or has_contact_room(lane, account, now):
+        return []
+    until = caps.after(use.day)
+    sentence = f"Its recipient is a new contact, and the account has written to {caps.new_contacts:,} today"
+    return [_reason(Cause.DAY, until, f"{sentence}; its next day begins at {shown_time(until)}.")]
+
+
 def _lane(message: OutboxMessage, lane: Lane, account: Account, now: datetime) -> list[Reason]:
-    reasons = lane_reasons(lane, now)
+    reasons = [*lane_reasons(lane, now), *day_reasons(lane, account, now)]
     hold = lane.holds.get(message.thread_id)
     if hold is not None and hold.request_id != message.request_id:
         if hold.request_id is not None:

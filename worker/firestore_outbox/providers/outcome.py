@@ -39,6 +39,7 @@ class ErrorCode(StrEnum):
     OUTCOME_UNKNOWN = "outcome_unknown"
     OPTED_OUT = "opted_out"
     FREQUENCY_CAPPED = "frequency_capped"
+    NEW_CONTACT_CAPPED = "new_contact_capped"
     OUTSIDE_HOURS = "outside_hours"
     CANNOT_OPEN = "cannot_open"
     QUOTA_EXCEEDED = "quota_exceeded"

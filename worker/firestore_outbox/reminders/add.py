@@ -17,6 +17,7 @@ from firestore_outbox.accounts.store import AccountStore
 from firestore_outbox.accounts.window import window_end_at
 from firestore_outbox.clock import Clock
 from firestore_outbox.firestore.gateway import Snapshot
+from firestore_outbox.health.days import days_of, new_contacts_warning
 from firestore_outbox.lane.ref import reminder_lane
 from firestore_outbox.lane.wake import Waker
 from firestore_outbox.messages.states import OutboxStatus
@@ -170,8 +171,10 @@ class Remind:
             window_end=window_end_at(reminder.window, fired),
             on_window_end=reminder.on_window_end,
             now=start,
+            days=days_of(account.caps, account.tier, reminder.window.zone),
         )
         overlapping = await self._overlapping(reminder, start, told.ends_at)
+        told = warned(told, new_contacts_warning(account.caps, targets))
         return warned(held_up(told, sending(account, now)), overlapping)
 
     async def _overlapping(self, reminder: Reminder, start: datetime, ends_at: datetime | None) -> str | None:

@@ -1,4 +1,5 @@
-"""When a run will be done: what is left, at the pace of its account, through the hours of its window."""
+"""When a run will be done: what is left, at the pace of its account, through the hours of its window, and within what
+the account's days allow."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from datetime import datetime, timedelta
 
 from firestore_outbox.accounts.account import Closed, Hindrance, Open
 from firestore_outbox.accounts.window import Window, next_open, window_end_at
+from firestore_outbox.health.days import Days
 from firestore_outbox.reminders.choices import OnWindowEnd
 from firestore_outbox.shown_time import shown_time
 
@@ -34,9 +36,10 @@ def forecast(
     window_end: datetime,
     on_window_end: OnWindowEnd,
     now: datetime,
+    days: Days | None = None,
 ) -> Forecast:
     """`targets` are left of the run, `ahead` are others of the account that go before them; `interval` is one send's
-    share of time, and without a pace nothing takes any."""
+    share of time, and without a pace nothing takes any. `days`: what they allow; None: any number."""
     closes = window_end.astimezone(window.zone)
     if now >= window_end and on_window_end is OnWindowEnd.STOP:
         return Forecast(
@@ -47,19 +50,32 @@ def forecast(
     needed = min((targets + ahead) * interval, LONGEST) if interval else timedelta(0)
     start = next_open(window, now)
     plain_end = start + needed
+    within = ""
+    if days is not None and (capped := _capped(days, start, targets + ahead, interval)) != plain_end:
+        within = f" within {days.sentence(days.caps.day_of(start))}"
+        if capped is None:
+            return Forecast(ends_at=None, warning=f"{targets:,} targets{within} would take more than a year")
+        plain_end = capped
     local = plain_end.astimezone(window.zone)
     if plain_end <= window_end:
         return Forecast(ends_at=plain_end, warning=None)
     day = "" if local.date() == closes.date() else f" on {local:%Y-%m-%d}"
     pace = f" at {timedelta(minutes=1) / interval:.3g}/min" if interval else ""
-    sentence = f"{targets:,} targets{pace} ends {local:%H:%M}{day}; the window closes {closes:%H:%M}"
+    sentence = f"{targets:,} targets{pace}{within} ends {local:%H:%M}{day}; the window closes {closes:%H:%M}"
     if on_window_end is OnWindowEnd.STOP:
         return Forecast(ends_at=plain_end, warning=sentence)
-    ends_at = through_windows(window, start, needed)
+    if days is None:
+        ends_at = through_windows(window, start, needed)
+    else:
+        ends_at = days.walk(start, targets + ahead, interval or timedelta(0), window=window, longest=LONGEST)
     if ends_at is None:
         return Forecast(ends_at=None, warning=f"{sentence}, and it would go on for more than a year")
     shown = ends_at.astimezone(window.zone)
     return Forecast(ends_at=ends_at, warning=f"{sentence}, and it goes on until {shown:%Y-%m-%d %H:%M}")
+
+
+def _capped(days: Days, start: datetime, count: int, interval: timedelta | None) -> datetime | None:
+    return days.walk(start, count, interval or timedelta(0), longest=LONGEST)
 
 
 def starts_at(now: datetime, closed: Open | Closed) -> datetime:

@@ -15,6 +15,7 @@ from firestore_outbox.accounts.account import Account, Closed, sending
 from firestore_outbox.accounts.window import next_open
 from firestore_outbox.clock import Clock
 from firestore_outbox.firestore.writes import DELETE
+from firestore_outbox.health.refusals import Pause, judged, tally
 from firestore_outbox.lane.state import Lane
 from firestore_outbox.messages.states import MessageStatus, OutboxStatus
 from firestore_outbox.messages.store import MessageStore
@@ -25,6 +26,8 @@ from firestore_outbox.reminders.store import (
     count_fields,
     counts_of,
     forecast_fields,
+    judged_fields,
+    judged_of,
     rate_fields,
 )
 from firestore_outbox.reminders.summary import Standing, Summary
@@ -42,6 +45,8 @@ class Refreshed:
     """What the run document becomes."""
     at: datetime
     """When the next refresh is due."""
+    pause: str | None = None
+    """Why the run pauses itself, in a sentence; None: it goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,27 @@ class Refresh:
         at, counted_at = self._next(run, standing, now), stored.data.get("countedAt")
         if isinstance(counted_at, datetime) and counts == counts_of(stored.data):
             at = later_if_nothing_changed(at, counted_at, now)
-        return Refreshed(fields=fields, at=at)
+        return self._judged(stored, standing, Refreshed(fields=fields, at=at), counts)
+
+    def _judged(self, stored: StoredRun, standing: Standing, refreshed: Refreshed, counts: Counts) -> Refreshed:
+        """With what follows from the refusals, if the account asks for it."""
+        limit = None if standing.account is None else standing.account.pause_runs_at
+        if limit is None:
+            return refreshed
+        reasons = refreshed.fields.get("reasons", stored.data.get("reasons"))
+        by_code = reasons.get("failed", {}) if isinstance(reasons, Mapping) else {}
+        before = judged_of(stored.data)
+        verdict = judged(before, tally(counts.sent, counts.failed, by_code), limit)
+        fields = (
+            refreshed.fields
+            if verdict.since == before
+            else {**refreshed.fields, "judged": judged_fields(verdict.since)}
+        )
+        if isinstance(verdict, Pause):
+            return Refreshed(fields=fields, at=refreshed.at, pause=verdict.sentence)
+        now = self.clock()
+        soon = now + max(LEAST_EVERY, limit.outcomes * standing.each)
+        return Refreshed(fields=fields, at=min(refreshed.at, soon))
 
     async def counted(self, stored: StoredRun, counts: Counts) -> dict[str, Any]:
         """The fields of these counts. Reasons are counted only if more messages failed or were skipped."""

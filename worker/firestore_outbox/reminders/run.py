@@ -153,6 +153,8 @@ class Run:
     window_closed: bool = False
     """Set when the window ended with documents left."""
     started_at: datetime | None = None
+    paused_because: str | None = None
+    """Set when the run pauses itself, cleared when it is resumed. None: a person paused it, or it is not paused."""
 
     @property
     def has_ended(self) -> bool:
@@ -267,6 +269,12 @@ def error_summary(
     doubtful = f" {counts.uncertain} are uncertain: it is unknown whether they were sent." if counts.uncertain else ""
     skipped = f" {counts.skipped} skipped: {skipped_because}." if counts.skipped and skipped_because else ""
     return f"{reached} {counts.failed} failed.{because}{skipped}{doubtful}"
+
+
+def paused_sentence(run: Run) -> str:
+    """What a paused run waits for."""
+    because = f" It paused itself: {run.paused_because}." if run.paused_because else ""
+    return f"The run is paused until it is resumed: outbox runs resume {run.run_id}.{because}"
 
 
 def closed_sentence(run: Run, counts: Counts) -> str:

@@ -20,9 +20,9 @@ from firestore_outbox.reminders import run as steps
 from firestore_outbox.reminders.asked import AskedOfRuns
 from firestore_outbox.reminders.expand import Expand
 from firestore_outbox.reminders.looks import SECOND_LOOK, SOON
-from firestore_outbox.reminders.refresh import Refresh
+from firestore_outbox.reminders.refresh import Refresh, Refreshed
 from firestore_outbox.reminders.request_store import marked_since
-from firestore_outbox.reminders.run import TRANSITIONS, Run, RunEvent, RunStatus, next_step
+from firestore_outbox.reminders.run import TRANSITIONS, Command, Run, RunEvent, RunStatus, next_step, paused_sentence
 from firestore_outbox.reminders.store import RunStore, StoredRun
 from firestore_outbox.reminders.summary import Summary
 from firestore_outbox.reminders.window_end import WindowEnd
@@ -90,7 +90,7 @@ class RunHandler:
                     await self.runs.write(stored, {"status": _after(run, RunEvent.RESUMED)})
                 elif await self.clear.bring_back(run, may_go_on, holder.database_time):
                     await self.waker.wake(outbox_lane(run.account_id))
-                    await self.runs.write(stored, {"requested": DELETE})
+                    await self.runs.write(stored, {"requested": DELETE, "pausedBecause": DELETE})
             case steps.Look():
                 return await self._look(stored)
             case _:
@@ -143,9 +143,18 @@ class RunHandler:
     async def _paused(self, stored: StoredRun) -> dict[str, Any]:
         """Nothing of it is in flight, so its counts stay as they are now."""
         counted = await self.refresh.counted(stored, await self.summary.counts(stored.run))
-        waits = [f"The run is paused until it is resumed: outbox runs resume {stored.run.run_id}"]
+        waits = [paused_sentence(stored.run)]
         status = _after(stored.run, RunEvent.PAUSED)
         return {**counted, "status": status, "requested": DELETE, "waitsFor": waits, "rate": DELETE}
+
+    async def _pause_itself(self, stored: StoredRun, refreshed: Refreshed) -> None:
+        """As if a person had asked for it, with the reason. A race is lost to the person who changed the run."""
+        run, because = stored.run, refreshed.pause or ""
+        notifies = await self._notifies(run)
+        told = [await self.summary.paused_itself(run, because)] if notifies else []
+        fields = {**refreshed.fields, "requested": Command.PAUSE.value, "pausedBecause": because}
+        if await self.runs.write(stored, fields, told) and notifies:
+            await self.waker.wake(notify_lane(run.account_id))
 
     async def _look(self, stored: StoredRun) -> Work | None:
         run = stored.run
@@ -155,6 +164,9 @@ class RunHandler:
         if not left and not await self.summary.is_in_sight(run):
             return await self._ended(stored)
         refreshed = await self.refresh(stored, left)
+        if refreshed.pause is not None:
+            await self._pause_itself(stored, refreshed)
+            return None
         if not await self.runs.write(stored, refreshed.fields):
             return None
         return Later(min(refreshed.at, run.window_end_at + SECOND_LOOK))  # the window's end has a task of its own

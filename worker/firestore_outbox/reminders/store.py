@@ -16,6 +16,7 @@ from firestore_outbox.firestore.gateway import Committed, Conflict, Gateway, Sna
 from firestore_outbox.firestore.queries import Find
 from firestore_outbox.firestore.values import Version
 from firestore_outbox.firestore.writes import DELETE, SERVER_TIME, WriteOp, create, delete, update
+from firestore_outbox.health.refusals import Tally
 from firestore_outbox.messages.model import Part
 from firestore_outbox.reminders.choices import Category, OnWindowEnd
 from firestore_outbox.reminders.forecast import Forecast
@@ -259,6 +260,7 @@ def _stored(snapshot: Snapshot) -> StoredRun:
         total=data["total"],
         window_closed=data.get("windowClosed", False),
         started_at=data.get("startedAt"),
+        paused_because=data.get("pausedBecause"),
     )
     return StoredRun(run, snapshot.version, data)
 
@@ -293,6 +295,16 @@ def counts_of(data: Mapping[str, Any]) -> Counts | None:
 
 def forecast_fields(forecast: Forecast, at: datetime) -> dict[str, Any]:
     return {"endsAt": forecast.ends_at, "warning": forecast.warning, "at": at}
+
+
+def judged_of(data: Mapping[str, Any]) -> Tally:
+    """Where the present sample of refusals began."""
+    judged = data.get("judged") or {}
+    return Tally(outcomes=judged.get("outcomes", 0), refused=judged.get("refused", 0))
+
+
+def judged_fields(tally: Tally) -> dict[str, int]:
+    return {"outcomes": tally.outcomes, "refused": tally.refused}
 
 
 def rate_of(data: Mapping[str, Any]) -> Rate | None:

@@ -16,6 +16,7 @@ from firestore_outbox.clock import Clock
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.compare_and_set import AGAIN, Again, Contended
 from firestore_outbox.firestore.writes import DELETE, WriteOp
+from firestore_outbox.health.days import days_of
 from firestore_outbox.lane.ref import outbox_lane
 from firestore_outbox.lane.state import Lane
 from firestore_outbox.lane.store import LaneStore
@@ -46,6 +47,8 @@ class Standing:
     rate: Rate | None
     ahead: int
     """Other messages of the account that come due before the run's last one."""
+    each: timedelta = timedelta(0)
+    """How long one message takes, as far as is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,12 @@ class Summary:
         text = f"{closed_sentence(run, counts)} It goes on at {opens_at.astimezone(run.window.zone):%Y-%m-%d %H:%M}."
         occasion = run.window_end_at.isoformat()
         return self._notification(run, Kind.WINDOW_CLOSED, counts, run.status.value, text, occasion)
+
+    async def paused_itself(self, run: Run, because: str) -> WriteOp:
+        """The notification of a run that waits for a person."""
+        counts, at = await self.counts(run), self.clock()
+        text = f"Paused: {because}. {counts.sent} of {counts.total} groups delivered. It waits until it is resumed."
+        return self._notification(run, Kind.RUN_PAUSED, counts, run.status.value, text, at.isoformat())
 
     def _notification(
         self, run: Run, kind: Kind, counts: Counts, status: str, text: str | None, occasion: str = ""
@@ -198,8 +207,9 @@ class Summary:
             window_end=run.window_end_at,
             on_window_end=run.on_window_end,
             now=start,
+            days=days_of(account.caps, account.tier, run.window.zone, lane.day_use),
         )
-        return Standing(account=account, lane=lane, forecast=held_up(told, closed), ahead=ahead, rate=rate)
+        return Standing(account=account, lane=lane, forecast=held_up(told, closed), ahead=ahead, rate=rate, each=each)
 
 
 def _commonest(reasons: Mapping[str, int] | None) -> str | None:

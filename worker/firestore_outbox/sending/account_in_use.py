@@ -36,7 +36,7 @@ class AccountInUse:
         if isinstance(account, InvalidAccount):
             return unusable(account, now)
         self.now, self.judge = account, self._judge_of(account)
-        await pace.follow(account.cap)
+        await pace.follow(account.cap, account.caps)
         return None
 
     def expire(self) -> None:

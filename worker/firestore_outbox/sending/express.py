@@ -60,7 +60,7 @@ class Because(StrEnum):
     """The account, the lane, a hold or the pace does not let the message go at this moment."""
     SHARED_CAP = "shared cap"
     PLAN = "plan"
-    """The account's plan has a limit."""
+    """The account's plan has a limit, or its day has."""
     THROTTLED = "throttled"
     """The provider throttled the app. The function asks this last, because it may cost a read."""
     SESSION = "session"
@@ -88,7 +88,7 @@ class Sight:
     room_bytes: int
     """For the holds of the lane."""
     is_limited: bool = False
-    """Whether the account's plan has a limit: its messages are counted, which a short turn does not do."""
+    """Whether the account's plan or its day has a limit: its messages are counted, which a short turn does not do."""
     longest_call: timedelta
     deadline: datetime
     """When the function is cut off, by its own clock."""

@@ -5,10 +5,14 @@ The account is read in the same call as the lane, and its pace is reserved by th
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from firestore_outbox.accounts.account import Account, InvalidAccount
 from firestore_outbox.clock import Clock
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.gateway import Snapshot
+from firestore_outbox.health.day_use import DayUse
+from firestore_outbox.health.day_use import reserved as reserved_of_day
 from firestore_outbox.lane.holder import Holder
 from firestore_outbox.lane.lease import Hold
 from firestore_outbox.lane.ref import LaneRef
@@ -24,12 +28,18 @@ class OutboxPreparation:
         self.account = account
         self.reserved: Reserved | None = None
         """What the acquiring write reserves; None: the account has no pace."""
+        self.day_before: DayUse | None = None
+        """The lane's use of the day before that write."""
         self._clock = clock
 
     def extended(self, lane: Lane, hold: Hold) -> Lane:
-        cap = None if isinstance(self.account, InvalidAccount) else self.account.cap
-        self.reserved = reserved_through(cap, lane, hold, self._clock())
-        return lane if self.reserved is None else lane.reserved(self.reserved.block.until)
+        if isinstance(self.account, InvalidAccount):
+            return lane
+        now, caps = self._clock(), self.account.caps
+        self.reserved, self.day_before = reserved_through(self.account.cap, lane, hold, now), lane.day_use
+        if self.reserved is not None:
+            lane = lane.reserved(self.reserved.block.until)
+        return lane if caps is None else replace(lane, day_use=reserved_of_day(lane.day_use, None, caps, now))
 
 
 class OutboxHandler:
@@ -45,9 +55,10 @@ class OutboxHandler:
     async def run(self, holder: Holder) -> Work:
         prepared = holder.preparation
         if isinstance(prepared, OutboxPreparation):
-            account, reserved = prepared.account, prepared.reserved
+            account, reserved, day_before = prepared.account, prepared.reserved, prepared.day_before
         else:  # another round: the account may have changed, and what was reserved is given back
             account, reserved = await self._outbox.accounts.read(holder.ref.key), None
+            day_before = holder.lane.day_use
         if isinstance(account, InvalidAccount):
             return unusable(account, self._outbox.clock())
-        return await Turn(self._outbox, holder, account, reserved).run()
+        return await Turn(self._outbox, holder, account, reserved, day_before).run()

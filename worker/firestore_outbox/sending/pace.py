@@ -1,4 +1,4 @@
-"""How fast one turn may send: the account's own cap, and the one that all lanes share.
+"""How fast one turn may send: the account's own cap, what is left of its day, and the cap that all lanes share.
 
 The account's piece of the line reaches to the end of the lease and moves with every renewal, so it costs no write of
 its own. The shared cap is reserved in small blocks, and only when something could be sent at once: what is reserved and
@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from firestore_outbox.accounts.store import SharedLimit
 from firestore_outbox.clock import Clock
+from firestore_outbox.health.caps import DayCaps
 from firestore_outbox.lane.holder import Holder
 from firestore_outbox.lane.lease import Hold
 from firestore_outbox.lane.pacing import (
@@ -29,6 +30,7 @@ from firestore_outbox.lane.pacing import (
 )
 from firestore_outbox.lane.state import Lane
 from firestore_outbox.providers.outcome import Scope
+from firestore_outbox.sending.day_budget import DayBudget
 from firestore_outbox.sending.reservation import Reserved
 
 SHARED_BLOCK = 3
@@ -39,9 +41,14 @@ LONGEST_LINE = timedelta(seconds=60)
 
 class Pace:
     def __init__(
-        self, holder: Holder, shared: SharedLimit | None, clock: Clock, reserved: Reserved | None = None
+        self,
+        holder: Holder,
+        shared: SharedLimit | None,
+        clock: Clock,
+        reserved: Reserved | None = None,
+        day: DayBudget | None = None,
     ) -> None:
-        """`reserved` is written already; None: `follow` reserves."""
+        """`reserved` is written already; None: `follow` reserves. `day` is None for an account without caps."""
         self.rate_factor = holder.lane.rate_factor
         """Halved with the lane's on a throttle, a step up with accepted sends."""
         self.unstarted = 0
@@ -53,16 +60,17 @@ class Pace:
         self._own = None if reserved is None else reserved.block
         self._own_after_write: Block | None = None
         self._shared: Block | None = None
-        if reserved is not None:
+        self.day = day or DayBudget(holder, clock, None, None)
+        if reserved is not None or self.day.caps is not None:
             holder.extend_with(self._extended)
 
-    async def follow(self, cap: Cap | None) -> None:
-        """The account's cap, at the beginning and whenever it was changed."""
-        if cap == self._cap:
-            return
+    async def follow(self, cap: Cap | None, caps: DayCaps | None) -> None:
+        """The account's pace and the caps of its day, at the beginning and whenever they were changed."""
+        has_changed = cap != self._cap
         self._cap = cap
-        self._holder.extend_with(None if cap is None else self._extended)
-        if cap is not None:
+        self.day.follow(caps)
+        self._holder.extend_with(None if cap is None and caps is None else self._extended)
+        if has_changed and cap is not None:
             await self._extend()
 
     async def allowed(self, now: datetime) -> Allowance:
@@ -71,7 +79,8 @@ class Pace:
         if Scope.ACCOUNT in allowed.reserve and allowed.sends == 0:
             await self._extend()
             allowed = allowance(self._own_gates(), now, waiting=self.unstarted)
-        return allowed
+        await self.day.fill_up(now, self.unstarted)
+        return self.day.within(allowed, now, self.unstarted)  # meanwhile some have started
 
     async def allowed_by_all(self, sends: int, own: Allowance, now: datetime) -> Allowance:
         """The same with the shared cap, now that it is known how many could be sent."""
@@ -93,8 +102,9 @@ class Pace:
 
     def spend(self) -> bool:
         """Takes one send from every cap at the moment it starts; False if one of them has none left."""
-        taken = take(self._gates(), self._clock())
-        if not isinstance(taken, Taken):
+        now = self._clock()
+        taken = take(self._gates(), now)
+        if not isinstance(taken, Taken) or not self.day.spend(now):
             return False
         for gate in taken.gates:
             if gate.scope is Scope.ACCOUNT:
@@ -116,7 +126,7 @@ class Pace:
 
     def tidied(self, lane: Lane) -> Lane:
         """The lane as it is released: unused pace given back, the rate as it is now."""
-        lane = replace(lane, rate_factor=min(1.0, self.rate_factor))
+        lane = self.day.tidied(replace(lane, rate_factor=min(1.0, self.rate_factor)))
         block = self._own_block()
         return lane if block is None else lane.reserved(given_back(lane.tat, block))
 
@@ -126,6 +136,7 @@ class Pace:
         await self._holder.write(lambda lane: self._extended(lane, self._holder.hold))
 
     def _extended(self, lane: Lane, hold: Hold) -> Lane:
+        lane = self.day.extended(lane, self._clock())
         if self._cap is None:
             return lane
         self._own_after_write = reserve_through(
@@ -166,4 +177,4 @@ class Pace:
         return self._shared is not None and not self._shared_gate(self._shared).spent(now)
 
     def _together(self, now: datetime) -> Allowance:
-        return allowance(self._gates(), now, waiting=self.unstarted)
+        return self.day.within(allowance(self._gates(), now, waiting=self.unstarted), now, self.unstarted)

@@ -12,7 +12,7 @@ copy; what changed in the meantime is simply not claimed.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Collection, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -59,6 +59,19 @@ Ending = Cancel | Skip | Refuse | Defer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shut:
+    """Threads with new contacts for which the account's day has no room."""
+
+    threads: Collection[str]
+    """Of new contacts."""
+    until: datetime
+    """The next day of the account."""
+    to: Callable[[int], datetime]
+    """The day to which one more message of a run is moved, behind that many of this plan. Pure."""
+    error: DeliveryError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     claims: tuple[OutboxMessage, ...] = ()
     """To be claimed, in order, in one commit."""
@@ -96,9 +109,10 @@ def plan(
     allowed: Allowance,
     room: HoldRoom,
     now: datetime,
+    shut: Shut | None = None,
 ) -> Plan:
     """`candidates` as order.py asks for them; `in_flight` are the threadIds of claims not completed yet; `room` is for
-    what is claimed, beside those."""
+    what is claimed, beside those. `shut`: new contacts that have no room today; None: there are none."""
     opens_at = _opens_at(lane, account, now)
     startable = budget(account, lane, in_flight=len(in_flight), allowed=allowed) if opens_at == now else 0
     holds = holds_now(lane.holds, _present(candidates, lane, now), now)
@@ -107,7 +121,7 @@ def plan(
     endings: list[Ending] = []
     settle: list[OutboxMessage] = []
     times: list[datetime] = []
-    is_crowded = False
+    is_crowded, postponements = False, 0
     for candidate in candidates:
         ending = ending_of(candidate, now)
         if ending is not None:
@@ -124,6 +138,13 @@ def plan(
                 settle.append(candidate)
         elif candidate.status is not OutboxStatus.QUEUED or waits_for_another(candidate, holds, busy=busy):
             continue  # its time comes with an event: another message of its thread ends
+        elif shut is not None and candidate.thread_id in shut.threads:
+            if candidate.run_id is not None and due_at <= now:
+                endings.append(Defer(postponed(candidate, shut.to(postponements), shut.error)))
+                postponements += 1
+            else:
+                busy.add(candidate.thread_id)
+                times.append(max(due_at, shut.until, opens_at or shut.until))
         elif due_at <= now and len(claims) < startable:
             if not room.take(candidate):
                 is_crowded = True
@@ -145,6 +166,16 @@ def plan(
         is_crowded=is_crowded,
         next_at=None if claims else min(times, default=None),
     )
+
+
+def postponed(message: OutboxMessage, to: datetime, error: DeliveryError) -> OutboxMessage:
+    """A run's message to a new contact, moved to a later day. If that is too late, it ends at its deadline."""
+    late = lateness(message, to, to)
+    if isinstance(late, Deferred):
+        return message.postponed(to=late.to, send_by=late.send_by, error=error)
+    if isinstance(late, TooLate) and message.send_by is not None:
+        to = message.send_by + TICK
+    return message.postponed(to=to, send_by=message.send_by, error=error)
 
 
 def _present(candidates: Sequence[OutboxMessage | InvalidMessage], lane: Lane, now: datetime) -> Set[str]:

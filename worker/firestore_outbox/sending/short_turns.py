@@ -105,7 +105,8 @@ class ShortTurns:
             has_shared_cap=self._outbox.shared is not None,
             needs_session=isinstance(account, Account)
             and self._outbox.providers[account.provider].sessions is not None,
-            is_limited=isinstance(account, Account) and plan_of(self._outbox.plans, account.plan.at(now)) is not None,
+            is_limited=isinstance(account, Account)
+            and (account.caps is not None or plan_of(self._outbox.plans, account.plan.at(now)) is not None),
             room_bytes=self._outbox.hold_room_bytes,
             longest_call=timedelta(seconds=settings.send_timeout_seconds),
             deadline=wanted.deadline,

@@ -13,6 +13,7 @@ from typing import assert_never
 
 from firestore_outbox import log, metrics
 from firestore_outbox.accounts.account import Account
+from firestore_outbox.health.day_use import DayUse
 from firestore_outbox.lane.hold_room import HoldRoom
 from firestore_outbox.lane.holder import Holder
 from firestore_outbox.lane.pacing import Allowance
@@ -23,6 +24,7 @@ from firestore_outbox.sending.ahead import Ahead
 from firestore_outbox.sending.attempts import Attempts
 from firestore_outbox.sending.candidates import Candidates
 from firestore_outbox.sending.complete import Completer
+from firestore_outbox.sending.day_budget import DayBudget
 from firestore_outbox.sending.holds import TurnHolds
 from firestore_outbox.sending.order import named_by_elapsed
 from firestore_outbox.sending.outbox import Outbox
@@ -44,12 +46,16 @@ LEAST_WAIT = timedelta(milliseconds=20)
 
 
 class Turn:
-    def __init__(self, outbox: Outbox, holder: Holder, account: Account, reserved: Reserved | None) -> None:
-        """`reserved` is what the acquiring write reserved of the account's pace; None: nothing yet."""
+    def __init__(
+        self, outbox: Outbox, holder: Holder, account: Account, reserved: Reserved | None, day_before: DayUse | None
+    ) -> None:
+        """`reserved` is what the acquiring write reserved of the account's pace; None: nothing yet. `day_before` is the
+        lane's use of the day before that write."""
         clock = outbox.clock
         self._outbox = outbox
         self._holder = holder
-        self._pace = Pace(holder, outbox.shared, clock, reserved)
+        self._day = DayBudget(holder, clock, account.caps, day_before)
+        self._pace = Pace(holder, outbox.shared, clock, reserved, self._day)
         self._account = AccountInUse(outbox, account)
         self._live = LiveSession(outbox.hot, outbox.providers, clock)
         self._candidates = Candidates(outbox.messages, holder.ref, outbox.settings.overlap, clock)
@@ -85,7 +91,7 @@ class Turn:
 
     async def run(self) -> Work:
         try:
-            await self._pace.follow(self._account.now.cap)
+            await self._pace.follow(self._account.now.cap, self._account.now.caps)
             work = await self._loop()
         finally:
             await self._attempts.ended()
@@ -106,6 +112,7 @@ class Turn:
             planned = await self._plan(now)
             self._holds.note_void(planned, self._holder.lane, self._attempts.in_flight)
             if planned.endings or planned.settle:
+                self._day.note_postponed(planned.endings)
                 await self._recovery.end(planned.endings)
                 await self._recovery.doubts(planned.settle, self._account.judge)
             elif planned.claims:
@@ -150,16 +157,21 @@ class Turn:
             allowed=allowed,
             room=HoldRoom(self._holder.lane.holds, in_flight, room_bytes=self._outbox.hold_room_bytes),
             now=now,
+            shut=self._day.shut(now),
         )
 
     async def _claim(self, planned: Plan, now: datetime) -> Work | None:
         """Claim what the account's plan admits. Returns what is left to do if the turn ends here."""
+        if await self._day.ask(planned.claims, self._outbox.line):
+            return None  # the plan is made again, with what is known now
         account, has_calls = self._account.now, bool(self._attempts.in_flight)
         admitted = await self._quota.admit(account, planned.claims, now, has_calls=has_calls)
         match admitted:
             case Admitted(claims=claims):
+                claims = await self._day.admitted(claims, now)
                 self._order.claimed(claims, now)
-                await self._attempts.start(replace(planned, claims=claims))
+                if claims:
+                    await self._attempts.start(replace(planned, claims=claims))
             case AfterCalls():
                 await self._holder.wait(None)
             case Over(endings=endings):

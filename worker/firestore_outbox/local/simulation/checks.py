@@ -10,6 +10,7 @@
                  an operator
     regress      a status only moves forward; what is set once is never changed
     pace         no cap is exceeded in any window
+    day          no cap of an account's day is exceeded
     order        within a thread, messages go in the order in which they first came due, one after the other
     fence        a lane's fence only grows
     inbound      what came in is stored once, counted once, and handed on
@@ -35,6 +36,7 @@ from firestore_outbox.firestore import paths
 from firestore_outbox.lane.pacing import Cap
 from firestore_outbox.local.simulation.ahead_checks import ahead_breaches
 from firestore_outbox.local.simulation.consent_checks import consent_breaches
+from firestore_outbox.local.simulation.day_caps import day_breaches
 from firestore_outbox.local.simulation.play import Play
 from firestore_outbox.local.simulation.run_checks import run_breaches
 from firestore_outbox.local.simulation.scenario import AccountSpec, Scenario
@@ -300,6 +302,8 @@ def _pace(scenario: Scenario, truth: Truth) -> Iterator[str]:
         cap = Cap.per_minute(account.per_minute, burst=account.burst)
         if cap is not None:
             yield from _too_fast(f"account {account.account_id}", [attempt.at for attempt in mine], cap, slack)
+        if account.warm_up is not None:
+            yield from day_breaches(account.account_id, account.warm_up, [one.at for one in mine], slack)
         yield from _recipients(account, mine, slack)
     per_second = scenario.settings.global_per_second
     shared = Cap.per_second(per_second, burst=max(2, round(per_second)))

@@ -15,6 +15,7 @@ from typing import Any
 from firestore_emulator.transactions.commit_delay import CommitDelay
 from firestore_outbox.lane.hold_room import ROOM_BYTES
 from firestore_outbox.local.simulation.consent import OptOut, draw_consent
+from firestore_outbox.local.simulation.day_caps import BEFORE_MIDNIGHT, draw_warm_up, warm_up_fields
 from firestore_outbox.local.simulation.network import Luck
 from firestore_outbox.local.simulation.operators import Act, draw_operators
 from firestore_outbox.local.simulation.reminders import ReminderSpec, draw_reminders
@@ -41,9 +42,12 @@ class AccountSpec:
     recipient_hours: tuple[int, int] | None = None
     most_marketing: int | None = None
     """Messages of marketing runs for each recipient in a day."""
+    warm_up: int | None = None
+    """Messages on the first day, which ends while the world lasts; the next day has no limit. None: no cap."""
 
     def fields(self) -> dict[str, Any]:
         return self._consent_fields() | {
+            **({} if self.warm_up is None else {"warmUp": warm_up_fields(self.warm_up)}),
             "provider": self.provider,
             "timezone": "UTC",
             "status": "active",
@@ -140,6 +144,9 @@ def draw(seed: int) -> Scenario:
         paces = fan_out.per_minute
         accounts = tuple(replace(one, per_minute=paces.get(one.account_id, one.per_minute)) for one in accounts)
     commit_delay = draw_commit_delay(seed)
+    warm_up = None if fan_out is not None else draw_warm_up(seed)
+    if warm_up is not None:
+        accounts = (replace(accounts[0], warm_up=warm_up), *accounts[1:])
     is_short = has_short_turns(seed)
     of_functions = draw_troubles(seed, lasts) if is_short else NO_TROUBLES
     messages = (
@@ -188,7 +195,7 @@ def draw(seed: int) -> Scenario:
         hold_room_bytes=draw_hold_room(seed),
         commit_delay=commit_delay,
         functions_skew=of_functions.most_skew,
-        start=START if fan_out is None else fan_out.start,
+        start=fan_out.start if fan_out is not None else START if warm_up is None else BEFORE_MIDNIGHT,
     )
 
 
