@@ -53,10 +53,15 @@ def campaign(*, consent: bool, **account: Any) -> Seen:
             for n in range(GROUPS)
         ]
         caption = CAPTION if consent else CAPTION.removeprefix("{name}, ")
-        own = {"personal": True} if consent else {}
+        own: dict[str, Any] = {"personal": True} if consent else {}
         began, meter = shop.world.clock(), Meter(shop)
         schedule = {"type": "once", "at": began}
-        fields = {"category": "marketing", "parts": [part(IMAGE_ID, caption=caption)], "schedule": schedule, **own}
+        fields: dict[str, Any] = {
+            "category": "marketing",
+            "parts": [part(IMAGE_ID, caption=caption)],
+            "schedule": schedule,
+            **own,
+        }
         await remind(shop, listed=listed, **fields)
         await until_ended(shop, within=timedelta(hours=1))
         outbox = shop.world.truth.collection("outbox").values()
