@@ -123,7 +123,6 @@ ROWS: Mapping[str, Tier] = {
     "system/browser[official]": Tier.SLOW,
     "system/console": Tier.SLOW,
     "system/console/test_browser.py": Tier.FAST,
-    "system/console/test_campaign.py": Tier.FAST,
     "system/chaos": Tier.FAST,
     "system/chaos/test_chaos.py": Tier.SLOW,
     "system/chaos/test_overload.py": Tier.SLOW,

@@ -53,7 +53,7 @@ def campaign(*, consent: bool, **account: Any) -> Seen:
             for n in range(GROUPS)
         ]
         caption = CAPTION if consent else CAPTION.removeprefix("{name}, ")
-        own = {"personal": True} if consent else {}
+        own: dict[str, Any] = {"personal": True} if consent else {}
         began, meter = shop.world.clock(), Meter(shop)
         schedule = {"type": "once", "at": began}
         parts = [part(IMAGE_ID, caption=caption)]
