@@ -56,7 +56,7 @@ STACK = DevSettings(
 )
 ORIGIN = "http://console"
 MORE = re.compile(r'href="(/messages\?[^"]*after=[^"]*)"')
-ROW = re.compile(r'<th scope="row"><a href="/messages/([^"]+)"')
+ROW = re.compile(r'<th scope="row"><a class="said" href="/messages/([^"]+)"')
 
 
 def account(number: int) -> str:

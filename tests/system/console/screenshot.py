@@ -24,7 +24,7 @@ SHOTS: list[dict[str, object]] = [
 ]
 PAGES = (
     *(("sign-in", "/sign-in"), ("now", "/"), ("needs", "/needs"), ("messages", "/messages")),
-    *(("message", "/messages/MESSAGE"), ("message-read", "/messages/READ"), ("nothing", "/messages?account=unknown")),
+    *(("message", "/messages/MESSAGE"), ("message-read", "/messages/READ"), ("nothing", "/messages?account=no-such")),
     *(("runs", "/runs"), ("run", "/runs/RUN"), ("cancel", "/runs/RUN/cancel"), ("reminders", "/reminders/new")),
     *(("reminder", "/reminders/new?account=shop"), ("reminder-check", "/reminders/new?account=shop")),
     *(("account", "/accounts/shop"), ("parked", "/accounts/garage"), ("settings", "/accounts/shop/settings")),
