@@ -8,6 +8,8 @@ never accept what `check_fields` refuses or changes.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from firestore_emulator.documents.values import (
     MAX_TIMESTAMP_SECONDS,
     check_field_name,
@@ -30,7 +32,7 @@ LONGEST_KNOWN, MOST_KNOWN = 100, 8_192
 Field = tuple[bytes, bytes]
 """A field's name and its serialized value."""
 
-_DOCUMENT_FIELD = 0x12
+_DOCUMENT_FIELD, _CREATED, _UPDATED = 0x12, 0x1A, 0x22
 _NUMBERS = frozenset({INTEGER, BOOLEAN, NULL})
 _good_names: set[bytes] = set()
 _known_entries: dict[bytes, Field] = {}
@@ -59,7 +61,7 @@ def walk_document(data: bytes, wanted: frozenset[bytes]) -> dict[bytes, bytes] |
         # Documents of a batch share many entries to the byte: a status, an account, a type.
         known = known_entries.get(entry)
         if known is None:
-            known = _field(entry, 1)
+            known = _short_text(entry, size) or _field(entry, 1)
             if known is None:
                 return None
             if size <= LONGEST_KNOWN:
@@ -70,6 +72,57 @@ def walk_document(data: bytes, wanted: frozenset[bytes]) -> dict[bytes, bytes] |
             found[known[0]] = known[1]
         at += size
     return found if at == end else None
+
+
+class Stored(NamedTuple):
+    found: dict[bytes, bytes]
+    """The serialized values of the wanted fields."""
+    end: int
+    """Where the fields end, and the times begin."""
+    created: bytes
+    """The create time as a field of the document; so is the update time."""
+    updated: bytes
+
+
+def read_stored(data: bytes, wanted: frozenset[bytes]) -> Stored | None:
+    """A document as it is stored: it was checked when it was written. None: it holds something unusual."""
+    length, at = _length(data, 1)
+    at += length
+    found: dict[bytes, bytes] = {}
+    while data[at] == _DOCUMENT_FIELD:
+        size = data[at + 1]
+        at += 2
+        if size > 127:
+            size, at = _length(data, at - 1)
+        stop = at + size
+        value_at = at + 2 + data[at + 1]
+        if data[at + 1] > LONGEST_NAME:
+            return None
+        if wanted and (name := data[at + 2 : value_at]) in wanted:
+            _, value_at = _length(data, value_at + 1)
+            found[name] = data[value_at:stop]
+        at = stop
+    updated_at = at + 2 + data[at + 1]
+    if data[at] != _CREATED or data[updated_at] != _UPDATED or updated_at + 2 + data[updated_at + 1] != len(data):
+        return None
+    return Stored(found, at, data[at:updated_at], data[updated_at:])
+
+
+def _short_text(entry: bytes, size: int) -> Field | None:
+    """As `_field`, of the most common kind: a known name, and a text so short that every length is one byte."""
+    value_at = entry[1] + 4
+    if (
+        size < 128
+        and value_at + 3 <= size
+        and entry[value_at] == STRING
+        and entry[value_at + 1] == 1
+        and value_at + 3 + entry[value_at + 2] == size == value_at + entry[value_at - 1]
+        and entry[0] == 0x0A
+        and entry[value_at - 2] == 0x12
+        and (name := entry[2 : value_at - 2]) in _good_names
+    ):
+        return name, entry[value_at:]
+    return None
 
 
 def _field(entry: bytes, depth: int) -> Field | None:
