@@ -26,7 +26,7 @@ DEEPEST = 10
 LONGEST_VALUE = 1_000_000
 MOST_NAMES = 4_096
 
-LONGEST_KNOWN, MOST_KNOWN = 100, 8_192
+LONGEST_KNOWN, MOST_KNOWN = 255, 8_192
 """Bytes of an entry that is remembered as valid, and how many are."""
 
 Field = tuple[bytes, bytes]
@@ -206,12 +206,24 @@ def _is_time(data: bytes, at: int, stop: int) -> bool:
     length, at = _length(data, at)
     if at + length != stop:
         return False
+    seconds, nanos, at = _time(data, at, stop)
+    return at == stop and seconds <= MAX_TIMESTAMP_SECONDS and nanos < 10**9 and nanos % 1000 == 0
+
+
+def read_time(value: bytes) -> tuple[int, int]:
+    """Seconds and nanoseconds of a serialized value that is a time, also one before 1970."""
+    seconds, nanos, _ = _time(value, 2, len(value))
+    return (seconds - 2**64 if seconds >= 2**63 else seconds), nanos
+
+
+def _time(data: bytes, at: int, stop: int) -> tuple[int, int, int]:
+    """Seconds, nanoseconds, and where the walk came to."""
     seconds = nanos = 0
     if at < stop and data[at] == 0x08:
         seconds, at = _length(data, at + 1)
     if at < stop and data[at] == 0x10:
         nanos, at = _length(data, at + 1)
-    return at == stop and seconds <= MAX_TIMESTAMP_SECONDS and nanos < 10**9 and nanos % 1000 == 0
+    return seconds, nanos, at
 
 
 def _is_good(name: bytes) -> bool:

@@ -14,7 +14,7 @@ from firestore_emulator.documents.fields import FieldPath
 from firestore_emulator.documents.index_keys import MAX_INDEXED_BYTES, index_key
 from firestore_emulator.documents.names import Location, parse_document
 from firestore_emulator.documents.protos import Document, Value
-from firestore_emulator.documents.quick_walk import STRING
+from firestore_emulator.documents.quick_walk import STRING, TIMESTAMP, read_time
 from firestore_emulator.queries.plan import DESCENDING, DocumentKeys, scope_of
 from firestore_emulator.rpc.errors import RpcError
 from firestore_emulator.storage.entries import Entries, Kept
@@ -125,6 +125,8 @@ def value_key(value: bytes) -> bytes:
     """The index key of a serialized value."""
     if value[0] == STRING and len(value) < 128 and b"\x00" not in value:  # so its length is one byte
         return keys.STRING_TAG + value[3:] + keys.TEXT_END
+    if value[0] == TIMESTAMP:
+        return keys.time_key(*read_time(value))
     return _other_key(value)
 
 

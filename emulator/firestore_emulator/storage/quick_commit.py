@@ -119,7 +119,9 @@ class _Commit:
         self._micros = engine.next_commit_micros()
         stamp: bytes = stamp_of(self._micros).SerializeToString()
         stamped = bytes([len(stamp)]) + stamp
-        self._created, self._updated = b"\x1a" + stamped, b"\x22" + stamped
+        self._updated = b"\x22" + stamped
+        self._new_times = b"\x1a" + stamped + self._updated
+        self._next_number = engine.storage.next_number
         self._is_observed = bool(engine.inside_commit or engine.after_commit)
         self._rows = RowChanges()
         self._states: list[tuple[Location, bytes | None]] = []
@@ -130,35 +132,42 @@ class _Commit:
     def made(self, writes: Sequence[_Write]) -> QuickCommitted | None:
         results: list[bytes] = []
         counts: dict[str, list[int]] = {}
+        stored = self._stored
         for write in writes:
-            result = self._written(write)
-            if result is None:
-                return None
-            results.append(result)
+            row = stored.get(write.key)
+            if row is not None:
+                result = self._replaced(write, row)
+                if result is None:
+                    return None
+                results.append(result)
+            elif write.front is not None:
+                self._inserted(write, write.front)
+                results.append(self._result)
+            else:
+                results.append(_NO_TIME)
+        for write in writes:
             counts.setdefault(write.collection.collection_id, [0, 0])[write.front is None] += 1
         self._engine.store_rows(self._micros, self._rows, self._states, self._changes)
         answer = CommitResponse.FromString(b"".join(results) + self._commit_time)
         return QuickCommitted(answer=answer, counts=counts)
 
-    def _written(self, write: _Write) -> bytes | None:
+    def _inserted(self, write: _Write, front: bytes) -> None:
+        collection, key, rows = write.collection, write.key, self._rows
+        location = Location(collection.database, (*collection.segments, write.document_id))
+        data = front + self._new_times
+        number = self._next_number
+        self._next_number += 1
+        rows.inserted.append((number, key, collection.collection_id, data))
+        for shape, entries in collection.entries(location, key, data, write.found):
+            for entry in entries:
+                rows.added.append((shape, entry, number))
+        self._states.append((location, None))
+        if self._is_observed:
+            self._changes.append(Change(location, None, Document.FromString(data)))
+
+    def _replaced(self, write: _Write, row: Row) -> bytes | None:
         """The write's result, serialized; None: what is stored is not as the quick way knows it."""
         collection, key, front = write.collection, write.key, write.front
-        row = self._stored.get(key)
-        if row is None:
-            if front is None:
-                return _NO_TIME
-            location = Location(collection.database, (*collection.segments, write.document_id))
-            data = front + self._created + self._updated
-            rows = self._rows
-            number = self._engine.storage.next_number + len(rows.inserted)
-            rows.inserted.append((number, key, collection.collection_id, data))
-            for shape, entries in collection.entries(location, key, data, write.found):
-                for entry in entries:
-                    rows.added.append((shape, entry, number))
-            self._states.append((location, None))
-            if self._is_observed:
-                self._changes.append(Change(location, None, Document.FromString(data)))
-            return self._result
         before = read_stored(row.data, collection.wanted)
         if before is None:
             return None

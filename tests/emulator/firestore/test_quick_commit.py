@@ -12,6 +12,7 @@ import pytest
 from grpc import StatusCode
 from hypothesis import given
 
+from firestore_emulator.documents.index_keys import index_key
 from firestore_emulator.documents.protos import CommitRequest, CommitResponse, Document, Proto, Value
 from firestore_emulator.documents.quick_walk import walk_document
 from firestore_emulator.documents.times import micros_of
@@ -19,6 +20,7 @@ from firestore_emulator.documents.values import check_fields
 from firestore_emulator.emulator import FirestoreEmulator
 from firestore_emulator.rpc.errors import RpcError
 from firestore_emulator.rpc.service import Call, Unary
+from firestore_emulator.storage.quick_collections import value_key
 from firestore_emulator.storage.quick_commit import QuickCommits
 from tests.conformance.universe_values import BAD, COMPOUNDS, SCALARS, around_the_limit
 from tests.conformance.wire import Geo, Plain, Ref, Stamp, Unset, Vector, delete, query, set_, value, where
@@ -103,6 +105,19 @@ def test_unknown_fields_and_times_are_not_walked() -> None:
     assert walk_document(plain + b"\x2a\x01x", frozenset()) is None
     document.update_time.seconds = 5
     assert walk_document(document.SerializeToString(deterministic=True), frozenset()) is None
+
+
+TIMES = [
+    Stamp(seconds, nanos) for seconds in (0, 5, -1, -62_135_596_800, 253_402_300_799) for nanos in (0, 999_999_000)
+]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [*(0, 1.5, True, None, b"x", "", "é", "\x00", "x" * 124, "x" * 125, "x" * 2000), *TIMES],
+)
+def test_keys_from_bytes_are_those_from_values(kind: Plain) -> None:
+    assert value_key(value(kind).SerializeToString(deterministic=True)) == index_key(value(kind))
 
 
 QUESTIONS = (
