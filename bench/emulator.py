@@ -1,10 +1,12 @@
 """How fast and how large our Firestore emulator is, beside Google's.
 
-    python -m bench.emulator [--small] [--json]
+    python -m bench.emulator [--before COMMIT] [--small] [--json]
 
-Writes one by one and in batches of 500, claims in a transaction (distinct documents, and 50 at a time for the same 10),
+Writes one by one and in batches of 500 (new documents, overwrites, both with deletes, and new ones with a query after
+each batch), claims in a transaction (distinct documents, and 50 at a time for the same 10),
 the outbox's query as the collection grows, how long a change takes to 1, 20 and 100 listeners, start-up, memory. It
-fails when ours is behind on any of them, in memory or with a data directory.
+fails when ours is behind on any of them, in memory or with a data directory. Writes and claims are also made on ours as
+it was at an earlier commit, in memory, in the same rounds: `timesBetterThanEarlier`.
 
 Method. Three servers, each a process of its own as a user starts it, are loaded by one process over gRPC on one
 connection (listeners: twenty a connection), by the same calls. Requests are serialized before the clock starts and
@@ -38,9 +40,11 @@ from bench import loads, places, report
 from bench.loads import Calls, Sample
 from bench.places import Place
 from bench.report import say
+from bench.versions import BEFORE
 from firestore_emulator.official import EmulatorMissing, Installed, find_installed
 
 GOOGLES, MEMORY, DURABLE = "Google's emulator", "ours, in memory", "ours, a data directory"
+EARLIER = "ours earlier, in memory"
 Open = Callable[[], AbstractAsyncContextManager[Place]]
 SERVERS: dict[str, Open] = {
     GOOGLES: places.googles,
@@ -78,7 +82,7 @@ class Size:
 SMALL = Size(
     rounds=1,
     single=100,
-    batched=500,
+    batched=1_000,
     claims=50,
     contended=50,
     contended_seconds=2.0,
@@ -114,10 +118,10 @@ class Figure:
         values = self.values.get(server)
         return statistics.median(values) if values else None
 
-    def times_better(self, server: str) -> float | None:
-        """By how much a server is ahead of Google's; None where there is nothing to compare with."""
-        pairs = zip(self.values.get(server, []), self.values.get(GOOGLES, []), strict=False)
-        ratios = [(own / googles if self.more_is_better else googles / own) for own, googles in pairs]
+    def times_better(self, server: str, other: str = GOOGLES) -> float | None:
+        """By how much a server is ahead of another; None where there is nothing to compare with."""
+        pairs = zip(self.values.get(server, []), self.values.get(other, []), strict=False)
+        ratios = [(own / others if self.more_is_better else others / own) for own, others in pairs]
         return statistics.median(ratios) if ratios else None
 
     def is_behind(self, server: str) -> bool:
@@ -125,7 +129,10 @@ class Figure:
         return server in self.unfinished or (ratio is not None and ratio <= 1)
 
     def json(self) -> dict[str, Any]:
-        return {"what": self.what, "unit": self.unit, "servers": {name: self._of(name) for name in SERVERS}}
+        found = {"what": self.what, "unit": self.unit, "servers": {name: self._of(name) for name in SERVERS}}
+        if EARLIER in self.values:
+            found["earlier"] = self._of(EARLIER)
+        return found
 
     def _of(self, server: str) -> dict[str, Any]:
         if server in self.unfinished:
@@ -139,6 +146,9 @@ class Figure:
         }
         if ratio is not None and server != GOOGLES:
             found["timesBetterThanGoogles"] = round(ratio, 2)
+        earlier = self.times_better(server, EARLIER)
+        if earlier is not None and server == MEMORY:
+            found["timesBetterThanEarlier"] = round(earlier, 2)
         samples = self.samples.get(server)
         if samples:
             found["clientShare"] = round(statistics.median(one.client_cpu_seconds / one.seconds for one in samples), 2)
@@ -175,7 +185,7 @@ class Figures:
 # --- the measurements
 
 
-async def measure(size: Size) -> tuple[Figures, str | None]:
+async def measure(size: Size, before: str) -> tuple[Figures, str | None]:
     """All figures; and why Google's emulator was left out, if it was."""
     figures, servers, missing = Figures(), dict(SERVERS), None
     installed = find_installed()
@@ -184,7 +194,7 @@ async def measure(size: Size) -> tuple[Figures, str | None]:
         say(f"Google's emulator is not measured: {missing}")
         del servers[GOOGLES]
     await measure_start_up(figures, servers, size)
-    await measure_loads(figures, servers, size)
+    await measure_loads(figures, servers | {EARLIER: partial(places.ours_of, before)}, size)
     await measure_listeners(figures, servers, size)
     await measure_queries(figures, servers, size)
     return figures, missing
@@ -210,6 +220,9 @@ def _loads(size: Size) -> dict[str, tuple[str, Callable[[Place], Awaitable[Sampl
     return {
         "single writes": ("documents", partial(loads.single_writes, documents=size.single)),
         "batched writes": ("documents", partial(loads.batched_writes, documents=size.batched)),
+        "overwrites in batches": ("documents", partial(loads.overwrites, documents=size.batched)),
+        "mixed batches": ("documents", partial(loads.mixed_batches, documents=size.batched)),
+        "batches, each with a query after it": ("documents", partial(loads.write_then_query, documents=size.batched)),
         "claims": ("claims", partial(loads.claims, documents=size.claims)),
         "contended claims": (
             "claims",
@@ -306,14 +319,17 @@ def table(figures: Figures) -> str:
                 shown = f"{median:,.{figure.decimals}f}"
                 cells.append(shown if name == GOOGLES or ratio is None else f"{shown} ({ratio:.1f} x)")
         lines.append(f"{f'{figure.what} ({figure.unit})':42}" + "".join(f"{cell:>28}" for cell in cells))
+        if (earlier := figure.times_better(MEMORY, EARLIER)) is not None:
+            lines.append(f"{'  in memory, over the earlier version':42}{earlier:>28.2f} x")
     return "\n".join(lines)
 
 
 def main() -> int:
     parser = report.arguments("Our Firestore emulator beside Google's: speed, start-up, memory.")
     parser.add_argument("--json", action="store_true", help="print the JSON instead of the table")
+    parser.add_argument("--before", default=BEFORE, metavar="COMMIT", help=f"the earlier version; default {BEFORE}")
     options = parser.parse_args()
-    figures, missing = asyncio.run(measure(SMALL if options.small else Size()))
+    figures, missing = asyncio.run(measure(SMALL if options.small else Size(), options.before))
     behind = [
         f"{figure.what}: {server}"
         for figure in figures.found.values()
@@ -323,6 +339,7 @@ def main() -> int:
     result = report.heading("our Firestore emulator beside Google's", __doc__) | {
         "googlesEmulator": {"notMeasured": missing} if missing else "measured",
         "behindGoogles": behind,
+        "earlier": options.before,
         "figures": [figure.json() for figure in figures.found.values()],
     }
     report.keep(result, "emulator", options)

@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ from firestore_outbox.firestore.streams import query_channel
 
 HOST_VARIABLE = "FIRESTORE_EMULATOR_HOST"
 IN_PROCESS = "in-process"
+_ON_ALL_PROCESSORS = 2
+"""Of the clock of a process, as Linux's `clock_getcpuclockid` makes its number."""
 _TICKS, _PAGE_BYTES = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 
 
@@ -141,7 +144,7 @@ async def _started(name: str, command: list[str]) -> AsyncIterator[Place]:
         assert process.stdout is not None
         address = json.loads(await asyncio.to_thread(process.stdout.readline))["FIRESTORE_EMULATOR_HOST"]
         async with open_channel(address) as channel:
-            cpu, memory = partial(tree_cpu_seconds, process.pid), partial(tree_memory_mb, process.pid)
+            cpu, memory = partial(cpu_seconds, process.pid), partial(tree_memory_mb, process.pid)
             yield Place(name, channel, address, cpu, memory)
 
 
@@ -167,6 +170,14 @@ async def open_channel(address: str, *, alone: bool = False) -> AsyncIterator[ai
         yield channel
     finally:
         await channel.close()
+
+
+def cpu_seconds(pid: int) -> float | None:
+    """Processor time of a process without children, precise where the system has clocks of processes."""
+    try:
+        return time.clock_gettime(~pid << 3 | _ON_ALL_PROCESSORS)
+    except (AttributeError, OSError):
+        return tree_cpu_seconds(pid)
 
 
 def tree_cpu_seconds(pid: int) -> float | None:

@@ -110,6 +110,21 @@ def test_every_option_of_both_commands_is_in_the_table(tmp_path: Path) -> None:
     assert set(re.findall(r"--[a-z-]+", table)) - {"---"} == given - {"--help", "--version"}
 
 
+def test_the_container_starts_it_with_options_that_it_has_and_publishes_its_usual_ports(tmp_path: Path) -> None:
+    dockerfile = (ROOT / "emulator/Dockerfile").read_text(encoding="utf-8")
+    command = [part for line in ("ENTRYPOINT", "CMD") for part in json.loads(_instruction(dockerfile, line))]
+    help_ = said_by([str(Path(sys.executable).parent / command[0]), "--help"], "none", tmp_path)
+    options = {part for part in command if part.startswith("--")}
+    assert options == {"--host", "--data"}
+    assert options <= set(re.findall(r"--[a-z-]+", help_))
+    assert [tuple(_instruction(dockerfile, "EXPOSE").split())] == re.findall(r"by default (\d+) and (\d+)", TEXT)
+
+
+def _instruction(dockerfile: str, name: str) -> str:
+    (found,) = re.findall(rf"^{name} (.*)$", dockerfile, re.M)
+    return str(found)
+
+
 def test_its_links_lead_somewhere() -> None:
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", TEXT):
         assert (ROOT / "docs" / target).exists(), target

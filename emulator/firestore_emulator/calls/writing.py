@@ -44,12 +44,12 @@ class Writing:
 
     async def _commit(self, request: Proto, call: Call, billed_as: str) -> Proto:
         database = self._named.database(request.database)
-        _check_size(request)
         if not request.transaction and (quick := self._quick(request, call)):
-            for collection, count in quick.writes.items():
-                self._billing.add(billed_as, database, collection, writes=count)
+            for collection, counts in quick.counts.items():
+                self._billing.add(billed_as, database, collection, writes=counts[0], deletes=counts[1])
             await self._engine.settled()
             return quick.answer
+        _check_size(request)
         # Found before the writes are checked: even a commit that is refused ends its transaction.
         transaction = self._transactions.find(request.transaction, database) if request.transaction else None
         try:
@@ -70,8 +70,6 @@ class Writing:
         return answer
 
     def _quick(self, request: Proto, call: Call) -> QuickCommitted | None:
-        if not self._quick_commits.is_worth_trying(request.writes):
-            return None
         if not call.is_billed or not self._transactions.is_idle:
             return None
         if self._guard.enforcer(call, request.database) is not None:

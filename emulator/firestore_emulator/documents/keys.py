@@ -58,7 +58,7 @@ def value_key(value: Proto) -> bytes:
             return _number_key(value.double_value)
         case "timestamp_value":
             stamp = value.timestamp_value
-            return _pack_timestamp(TIMESTAMP, stamp.seconds + (1 << 63), stamp.nanos)
+            return time_key(stamp.seconds, stamp.nanos)
         case "boolean_value":
             return _TRUE_KEY if value.boolean_value else _FALSE_KEY
         case "null_value" | None:
@@ -75,6 +75,10 @@ def value_key(value: Proto) -> bytes:
             point = value.geo_point_value
             return bytes([GEO_POINT]) + _double_bits(point.latitude) + _double_bits(point.longitude)
     raise ValueError(f"no such value type: {value.WhichOneof('value_type')}")
+
+
+def time_key(seconds: int, nanos: int) -> bytes:
+    return _pack_timestamp(TIMESTAMP, seconds + (1 << 63), nanos)
 
 
 def comparable_with(key: bytes) -> tuple[bytes, bytes]:

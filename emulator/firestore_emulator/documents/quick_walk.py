@@ -8,6 +8,8 @@ never accept what `check_fields` refuses or changes.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from firestore_emulator.documents.values import (
     MAX_TIMESTAMP_SECONDS,
     check_field_name,
@@ -24,13 +26,13 @@ DEEPEST = 10
 LONGEST_VALUE = 1_000_000
 MOST_NAMES = 4_096
 
-LONGEST_KNOWN, MOST_KNOWN = 100, 8_192
+LONGEST_KNOWN, MOST_KNOWN = 255, 8_192
 """Bytes of an entry that is remembered as valid, and how many are."""
 
 Field = tuple[bytes, bytes]
 """A field's name and its serialized value."""
 
-_DOCUMENT_FIELD = 0x12
+_DOCUMENT_FIELD, _CREATED, _UPDATED = 0x12, 0x1A, 0x22
 _NUMBERS = frozenset({INTEGER, BOOLEAN, NULL})
 _good_names: set[bytes] = set()
 _known_entries: dict[bytes, Field] = {}
@@ -59,7 +61,7 @@ def walk_document(data: bytes, wanted: frozenset[bytes]) -> dict[bytes, bytes] |
         # Documents of a batch share many entries to the byte: a status, an account, a type.
         known = known_entries.get(entry)
         if known is None:
-            known = _field(entry, 1)
+            known = _short_text(entry, size) or _field(entry, 1)
             if known is None:
                 return None
             if size <= LONGEST_KNOWN:
@@ -70,6 +72,57 @@ def walk_document(data: bytes, wanted: frozenset[bytes]) -> dict[bytes, bytes] |
             found[known[0]] = known[1]
         at += size
     return found if at == end else None
+
+
+class Stored(NamedTuple):
+    found: dict[bytes, bytes]
+    """The serialized values of the wanted fields."""
+    end: int
+    """Where the fields end, and the times begin."""
+    created: bytes
+    """The create time as a field of the document; so is the update time."""
+    updated: bytes
+
+
+def read_stored(data: bytes, wanted: frozenset[bytes]) -> Stored | None:
+    """A document as it is stored: it was checked when it was written. None: it holds something unusual."""
+    length, at = _length(data, 1)
+    at += length
+    found: dict[bytes, bytes] = {}
+    while data[at] == _DOCUMENT_FIELD:
+        size = data[at + 1]
+        at += 2
+        if size > 127:
+            size, at = _length(data, at - 1)
+        stop = at + size
+        value_at = at + 2 + data[at + 1]
+        if data[at + 1] > LONGEST_NAME:
+            return None
+        if wanted and (name := data[at + 2 : value_at]) in wanted:
+            _, value_at = _length(data, value_at + 1)
+            found[name] = data[value_at:stop]
+        at = stop
+    updated_at = at + 2 + data[at + 1]
+    if data[at] != _CREATED or data[updated_at] != _UPDATED or updated_at + 2 + data[updated_at + 1] != len(data):
+        return None
+    return Stored(found, at, data[at:updated_at], data[updated_at:])
+
+
+def _short_text(entry: bytes, size: int) -> Field | None:
+    """As `_field`, of the most common kind: a known name, and a text so short that every length is one byte."""
+    value_at = entry[1] + 4
+    if (
+        size < 128
+        and value_at + 3 <= size
+        and entry[value_at] == STRING
+        and entry[value_at + 1] == 1
+        and value_at + 3 + entry[value_at + 2] == size == value_at + entry[value_at - 1]
+        and entry[0] == 0x0A
+        and entry[value_at - 2] == 0x12
+        and (name := entry[2 : value_at - 2]) in _good_names
+    ):
+        return name, entry[value_at:]
+    return None
 
 
 def _field(entry: bytes, depth: int) -> Field | None:
@@ -153,12 +206,24 @@ def _is_time(data: bytes, at: int, stop: int) -> bool:
     length, at = _length(data, at)
     if at + length != stop:
         return False
+    seconds, nanos, at = _time(data, at, stop)
+    return at == stop and seconds <= MAX_TIMESTAMP_SECONDS and nanos < 10**9 and nanos % 1000 == 0
+
+
+def read_time(value: bytes) -> tuple[int, int]:
+    """Seconds and nanoseconds of a serialized value that is a time, also one before 1970."""
+    seconds, nanos, _ = _time(value, 2, len(value))
+    return (seconds - 2**64 if seconds >= 2**63 else seconds), nanos
+
+
+def _time(data: bytes, at: int, stop: int) -> tuple[int, int, int]:
+    """Seconds, nanoseconds, and where the walk came to."""
     seconds = nanos = 0
     if at < stop and data[at] == 0x08:
         seconds, at = _length(data, at + 1)
     if at < stop and data[at] == 0x10:
         nanos, at = _length(data, at + 1)
-    return at == stop and seconds <= MAX_TIMESTAMP_SECONDS and nanos < 10**9 and nanos % 1000 == 0
+    return seconds, nanos, at
 
 
 def _is_good(name: bytes) -> bool:

@@ -29,7 +29,7 @@ from firestore_emulator.queries.indexes import IndexRules
 from firestore_emulator.queries.query import Query, satisfies
 from firestore_emulator.rpc.errors import failed_precondition, invalid_argument
 from firestore_emulator.storage.history import History
-from firestore_emulator.storage.tables import Insert, Row, Storage, Update
+from firestore_emulator.storage.tables import Insert, Row, RowChanges, Storage, Update
 
 
 class Change(NamedTuple):
@@ -240,26 +240,17 @@ class Engine:
             change = _finished(location, draft, drafted.rows[location], stamp, inserts, updates)
             if change is not None:
                 changes.append(change)
-        with self.storage.database.atomic():
-            if inserts:
-                self.storage.insert(inserts)
-            if updates:
-                self.storage.update(updates)
-            for location, old, new in changes:
-                if new is None:
-                    self.storage.delete(location, keys.name_key(location), old)
-            if changes:
-                self.storage.set_last_commit_micros(commit_micros)
-            for observer in self.inside_commit if with_triggers else ():
-                observer(changes, commit_micros)
-        self._last_micros = commit_micros
-        if changes:
-            states = [
-                (location, None if (row := drafted.rows[location]) is None else row.data) for location, _, _ in changes
-            ]
-            self.history.record(changes[0].location.database, commit_micros, states)
-            for observer in self.after_commit:
-                observer(changes, commit_micros)
+        rows = RowChanges()
+        self.storage.insert(inserts, rows)
+        self.storage.update(updates, rows)
+        for location, old, new in changes:
+            row = drafted.rows[location]
+            if new is None and row is not None:
+                self.storage.delete(location, row.number, old, rows)
+        states = [
+            (location, None if (row := drafted.rows[location]) is None else row.data) for location, _, _ in changes
+        ]
+        self.store_rows(commit_micros, rows, states, changes, with_triggers=with_triggers)
         usual = WriteResult(update_time=stamp)
         results = []
         for location, transform_results in zip(drafted.documents_of_writes, drafted.transform_results, strict=True):
@@ -275,25 +266,30 @@ class Engine:
     def next_commit_micros(self) -> int:
         return max(micros_at(self._clock()), self._last_micros + 1)
 
-    def store_new(
+    def store_rows(
         self,
-        database: str,
         commit_micros: int,
-        rows: Sequence[tuple[int, bytes, str, bytes]],
-        entries: Sequence[tuple[int, bytes, int]],
-        locations: Sequence[Location],
+        rows: RowChanges,
+        states: Sequence[tuple[Location, bytes | None]],
         changes: Sequence[Change],
+        *,
+        with_triggers: bool = True,
     ) -> None:
-        """Stores documents; none of them exists yet. `changes` may be empty if there are no observers."""
+        """Stores a commit that was decided since the last one.
+
+        `states` is what each changed document was; `changes` may be empty if there are no observers.
+        """
         with self.storage.database.atomic():
-            self.storage.insert_rows(rows, entries)
-            self.storage.set_last_commit_micros(commit_micros)
-            for observer in self.inside_commit:
+            self.storage.apply(rows)
+            if states:
+                self.storage.set_last_commit_micros(commit_micros)
+            for observer in self.inside_commit if with_triggers else ():
                 observer(changes, commit_micros)
         self._last_micros = commit_micros
-        self.history.record(database, commit_micros, ((location, None) for location in locations))
-        for observer in self.after_commit:
-            observer(changes, commit_micros)
+        if states:
+            self.history.record(states[0][0].database, commit_micros, states)
+            for observer in self.after_commit:
+                observer(changes, commit_micros)
 
     def clear(self, database: str) -> None:
         """Deletes every document of a database, and reports each as deleted."""

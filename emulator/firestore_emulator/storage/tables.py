@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +32,9 @@ CREATE TABLE IF NOT EXISTS events(
     document TEXT NOT NULL, micros INTEGER NOT NULL, payload BLOB NOT NULL);
 """
 
+_INSERT = "INSERT INTO documents(id, key, collection, data) VALUES(?, ?, ?, ?)"
+_UPDATE = "UPDATE documents SET data=? WHERE id=?"
+_DELETE = "DELETE FROM documents WHERE id=?"
 _MOVE_ENTRY = "UPDATE entries SET key=? WHERE shape=? AND key=?"
 _REMOVE_ENTRY = "DELETE FROM entries WHERE shape=? AND key=?"
 _MOST_PARAMETERS = 500
@@ -68,6 +72,31 @@ class Update(NamedTuple):
     """The top-level fields in which the two may differ; None: in all."""
 
 
+@dataclass(slots=True)
+class RowChanges:
+    """What a commit changes in the tables, gathered, since each call of SQLite has its price."""
+
+    inserted: list[tuple[int, bytes, str, bytes]] = field(default_factory=list)
+    """Documents with the numbers from `Storage.next_number` on: number, key, collection, data."""
+    updated: list[tuple[bytes, int]] = field(default_factory=list)
+    """Data and number."""
+    deleted: list[tuple[int]] = field(default_factory=list)
+    added: list[tuple[int, bytes, int]] = field(default_factory=list)
+    """Entries: the number of the shape, the key, the number of the document."""
+    moved: list[tuple[bytes, int, bytes]] = field(default_factory=list)
+    removed: list[tuple[int, bytes]] = field(default_factory=list)
+
+    def change_entries(self, shape: int, document: int, were: Sequence[bytes], are: Sequence[bytes]) -> None:
+        """The entries of one document in one shape."""
+        if were == are:
+            return
+        if len(were) == len(are) == 1:
+            self.moved.append((are[0], shape, were[0]))
+        else:
+            self.removed += [(shape, entry) for entry in set(were).difference(are)]
+            self.added += [(shape, entry, document) for entry in set(are).difference(were)]
+
+
 class Storage:
     def __init__(self, path: Path | None, *, survives_power_cuts: bool = False) -> None:
         self.database = Database(path, SCHEMA, survives_power_cuts=survives_power_cuts)
@@ -86,44 +115,32 @@ class Storage:
         found = self.database.execute("SELECT id, data FROM documents WHERE key=?", (key,)).fetchone()
         return None if found is None else Row._make(found)
 
-    def insert(self, inserts: Sequence[Insert]) -> None:
-        """Inside `database.atomic()`, all at a time, since each call of SQLite has its price."""
-        documents: list[tuple[int, bytes, str, bytes]] = []
-        entries: list[tuple[int, bytes, int]] = []
-        for number, (location, key, new, data) in enumerate(inserts, self.next_number):
-            documents.append((number, key, location.collection_id, data))
+    def rows_of(self, keys: Sequence[bytes]) -> dict[bytes, Row]:
+        """Those of these documents that are stored, by their keys."""
+        if len(keys) == 1:
+            row = self.row(keys[0])
+            return {} if row is None else {keys[0]: row}
+        found: dict[bytes, Row] = {}
+        for start in range(0, len(keys), _MOST_PARAMETERS):
+            some = keys[start : start + _MOST_PARAMETERS]
+            sql = f"SELECT key, id, data FROM documents WHERE key IN ({','.join('?' * len(some))})"
+            for key, number, data in self.database.execute(sql, some):
+                found[key] = Row(number, data)
+        return found
+
+    def insert(self, inserts: Sequence[Insert], rows: RowChanges) -> None:
+        for number, (location, key, new, data) in enumerate(inserts, self.next_number + len(rows.inserted)):
+            rows.inserted.append((number, key, location.collection_id, data))
             shapes = self.entries.kept_for(location)
             if shapes:
                 after = DocumentKeys(location, new)
                 for shape, shape_number, _ in shapes:
-                    entries += [(shape_number, entry, number) for entry in shape.entries_of(after)]
-        self.insert_rows(documents, entries)
+                    rows.added += [(shape_number, entry, number) for entry in shape.entries_of(after)]
 
-    def insert_rows(
-        self, documents: Sequence[tuple[int, bytes, str, bytes]], entries: Sequence[tuple[int, bytes, int]]
-    ) -> None:
-        """Documents with the numbers from `next_number` on: number, key, collection, data; and their entries."""
-        self.next_number += len(documents)
-        self.database.executemany("INSERT INTO documents(id, key, collection, data) VALUES(?, ?, ?, ?)", documents)
-        self.database.executemany(INSERT_ENTRY, entries)
-
-    def has_any(self, keys: Sequence[bytes]) -> bool:
-        """Whether one of these documents is stored."""
-        for start in range(0, len(keys), _MOST_PARAMETERS):
-            some = keys[start : start + _MOST_PARAMETERS]
-            sql = f"SELECT 1 FROM documents WHERE key IN ({','.join('?' * len(some))}) LIMIT 1"
-            if self.database.execute(sql, some).fetchone() is not None:
-                return True
-        return False
-
-    def update(self, updates: Sequence[Update]) -> None:
-        """Inside `database.atomic()`, all at a time as well. Each document once."""
-        documents: list[tuple[bytes, int]] = []
-        moved: list[tuple[bytes, int, bytes]] = []
-        removed: list[tuple[int, bytes]] = []
-        added: list[tuple[int, bytes, int]] = []
+    def update(self, updates: Sequence[Update], rows: RowChanges) -> None:
+        """Each document once."""
         for location, number, old, new, data, touched in updates:
-            documents.append((data, number))
+            rows.updated.append((data, number))
             concerned = self.entries.kept_for(location)
             if touched is not None:
                 concerned = [kept for kept in concerned if not touched.isdisjoint(kept.fields)]
@@ -132,26 +149,29 @@ class Storage:
             before = DocumentKeys(location, old)
             after = DocumentKeys(location, new, before, touched)
             for shape, shape_number, _ in concerned:
-                were, are = shape.entries_of(before), shape.entries_of(after)
-                if were == are:
-                    continue
-                if len(were) == len(are) == 1:
-                    moved.append((are[0], shape_number, were[0]))
-                else:
-                    removed += [(shape_number, entry) for entry in set(were).difference(are)]
-                    added += [(shape_number, entry, number) for entry in set(are).difference(were)]
-        executemany = self.database.executemany
-        executemany("UPDATE documents SET data=? WHERE id=?", documents)
-        for sql, rows in ((_MOVE_ENTRY, moved), (_REMOVE_ENTRY, removed), (INSERT_ENTRY, added)):
-            if rows:
-                executemany(sql, rows)
+                rows.change_entries(shape_number, number, shape.entries_of(before), shape.entries_of(after))
 
-    def delete(self, location: Location, key: bytes, old: Proto) -> None:
-        self.database.execute("DELETE FROM documents WHERE key=?", (key,))
-        before = DocumentKeys(location, old)
-        for shape, shape_number, _ in self.entries.kept_for(location):
-            gone = set(shape.entries_of(before))
-            self.database.executemany(_REMOVE_ENTRY, [(shape_number, entry) for entry in gone])
+    def delete(self, location: Location, number: int, old: Proto, rows: RowChanges) -> None:
+        rows.deleted.append((number,))
+        shapes = self.entries.kept_for(location)
+        if shapes:
+            before = DocumentKeys(location, old)
+            for shape, shape_number, _ in shapes:
+                rows.change_entries(shape_number, number, shape.entries_of(before), ())
+
+    def apply(self, rows: RowChanges) -> None:
+        """Inside `database.atomic()`. Entries go before others come, which may be in their places."""
+        self.next_number += len(rows.inserted)
+        for sql, changed in (
+            (_INSERT, rows.inserted),
+            (_UPDATE, rows.updated),
+            (_DELETE, rows.deleted),
+            (_REMOVE_ENTRY, rows.removed),
+            (_MOVE_ENTRY, rows.moved),
+            (INSERT_ENTRY, rows.added),
+        ):
+            if changed:
+                self.database.executemany(sql, changed)
 
     def clear(self, prefix: bytes) -> None:
         """Everything below a key, without a change being reported."""
