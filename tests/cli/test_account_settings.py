@@ -35,7 +35,7 @@ def test_a_wrong_setting_changes_nothing_and_says_what_is_known(stack: Stack) ->
     before = stack.read(f"accounts/{account}")
     for words, hint in (
         (("concurrency=0",), "concurrency"),
-        (("colour=red",), "known are"),
+        (("colour=red",), "there are: "),
         (("status=paused",), "outbox pause"),
     ):
         said = stack("accounts", "set", account, *words)
