@@ -58,6 +58,7 @@ def test_a_row_that_is_there_twice_counts_once_and_is_counted() -> None:
         ("to,id\n", 1, "a header and no targets"),
         ("id,name\nx,Ann\n", 1, "one column must be called to"),
         ("to,phone\n1@g.us,2@g.us\n", 1, "one column must be called to"),
+        ("to,tz,timezone\n1@g.us,UTC,UTC\n", 1, "and one timezone"),
         ("to,first name\n1@g.us,Ann\n", 1, "column 2 is called 'first name'"),
         ("to,name,name\n1@g.us,Ann,Ann\n", 1, "two columns have the same name"),
         ("a,1@g.us,x\n", 1, "3 columns and no header"),
@@ -74,6 +75,16 @@ def test_what_cannot_be_understood_is_refused_with_its_line(content: str, line: 
     found = parse_target_file(content)
     assert isinstance(found, BadFile)
     assert (found.line, words in found.sentence) == (line, True), found
+
+
+def test_a_column_with_the_recipients_time_zone_is_not_a_variable() -> None:
+    found = parse_target_file("to,Timezone,name\n+81312345678,Asia/Tokyo,Aiko\n+491511234567,,Ann\n")
+    assert isinstance(found, TargetFile)
+    assert found.variables == ("name",)
+    assert found.targets == (
+        {"id": "+81312345678", "to": "+81312345678", "timezone": "Asia/Tokyo", "variables": {"name": "Aiko"}},
+        {"id": "+491511234567", "to": "+491511234567", "variables": {"name": "Ann"}},
+    )
 
 
 def test_the_line_of_a_cell_with_a_line_break_is_the_one_where_it_begins() -> None:

@@ -55,7 +55,7 @@ def add(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Addresses, or CSV with a header: to, id, variables. - is standard input.",
+            help="Addresses, or CSV with a header: to, id, timezone; other columns are variables. - is standard input.",
         ),
     ] = None,
     text: Annotated[str | None, typer.Option(help="The text of the message.")] = None,

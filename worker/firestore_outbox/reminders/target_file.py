@@ -3,8 +3,8 @@
     +491511234567                     to;name;city                     id,to
     +491511234568                     +49 151 1234567;Ann;Berlin       vip,1203@g.us
 
-Separators are comma, semicolon, tab and bar. With a header the columns `to` and `id` are found by their names, in any
-order, and every other column is a variable of the target. Without one there are at most two columns, id and address, in
+Separators are comma, semicolon, tab and bar. With a header the columns `to`, `id` and `timezone` are found by their
+names, in any order, and every other column is a variable of the target. Without one there are at most two columns, id and address, in
 either order. A row that is there twice counts once. What cannot be understood is refused with its line.
 """
 
@@ -21,6 +21,8 @@ TO = frozenset(
     {"to", "address", "phone", "phone number", "phonenumber", "number", "mobile", "whatsapp", "recipient", "jid"}
 )
 ID = frozenset({"id", "target", "targetid", "target id"})
+TIMEZONE = frozenset({"timezone", "time zone", "time_zone", "tz"})
+"""The recipient's own, such as Europe/Berlin: it decides when the recipient's hours are."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
 _PHONE = re.compile(r"\+?[0-9][0-9 ().\-]{5,30}")
 _TARGET = re.compile(r"targets\[(\d+)\]")
@@ -52,6 +54,7 @@ class _Columns:
     count: int
     to: int
     id: int | None
+    timezone: int | None = None
     variables: tuple[tuple[int, str], ...] = ()
 
 
@@ -112,15 +115,17 @@ def _named(header: Row) -> _Columns | BadFile:
     names = [cell.casefold() for cell in cells]
     to = [place for place, name in enumerate(names) if name in TO]
     ids = [place for place, name in enumerate(names) if name in ID]
-    if len(to) != 1 or len(ids) > 1:
-        return BadFile(line, f"one column must be called to, and one may be called id; there are {', '.join(cells)}")
-    others = [(place, cell) for place, cell in enumerate(cells) if place not in (*to, *ids)]
+    zones = [place for place, name in enumerate(names) if name in TIMEZONE]
+    if len(to) != 1 or len(ids) > 1 or len(zones) > 1:
+        expected = "one column must be called to, one may be called id, and one timezone"
+        return BadFile(line, f"{expected}; there are {', '.join(cells)}")
+    others = [(place, cell) for place, cell in enumerate(cells) if place not in (*to, *ids, *zones)]
     for place, name in others:
         if not _VARIABLE.fullmatch(name):
             return BadFile(line, f"column {place + 1} is called {name!r}; a variable is letters, digits and _")
     if len({name for _, name in others}) < len(others):
         return BadFile(line, "two columns have the same name")
-    return _Columns(len(cells), to[0], ids[0] if ids else None, tuple(others))
+    return _Columns(len(cells), to[0], ids[0] if ids else None, zones[0] if zones else None, tuple(others))
 
 
 def _unnamed(rows: Sequence[Row]) -> _Columns | BadFile:
@@ -152,6 +157,8 @@ def _targets(rows: Sequence[Row], columns: _Columns) -> TargetFile | BadFile:
         if not to:
             return BadFile(line, "the address is empty")
         target: dict[str, Any] = {"id": name, "to": to}
+        if columns.timezone is not None and cells[columns.timezone]:
+            target["timezone"] = cells[columns.timezone]
         if columns.variables:
             target["variables"] = {variable: cells[place] for place, variable in columns.variables if cells[place]}
         known = by_id.get(name, by_address.get(to))
