@@ -8,8 +8,17 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from firestore_outbox.health.caps import DayCaps
-from firestore_outbox.health.day_use import DayUse, begun, day_of_text, day_text, postponed_to, reserved
+from firestore_outbox.health.caps import DayCaps, WarmUp
+from firestore_outbox.health.day_use import (
+    DayNow,
+    DayUse,
+    begun,
+    day_now,
+    day_of_text,
+    day_text,
+    postponed_to,
+    reserved,
+)
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TODAY = date(2026, 3, 1)
@@ -84,3 +93,10 @@ def test_holders_that_die_at_any_time_never_exceed_the_cap(seed: int) -> None:
             stored = mine
     assert sent <= (limit.daily or 0)
     assert sent > 0
+
+
+def test_what_a_person_sees_of_a_new_day_begins_at_nothing_and_names_its_limits() -> None:
+    yesterday = DayUse(day=date(2026, 2, 28), sends=40, contacts=3)
+    limits = DayCaps(zone=ZoneInfo("UTC"), daily=50, new_contacts=5, warm_up=WarmUp(start=20, factor=2, until=100))
+    shown = day_now(yesterday, limits, NOW)
+    assert shown == DayNow(sends=0, most_sends=20, is_warming_up=True, contacts=0, most_contacts=5)

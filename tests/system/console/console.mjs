@@ -236,6 +236,13 @@ test('all failed messages of an account are sent again after their number was sh
   for (const one of ids) await until('sent', () => world.documents.read(`outbox/${one}`), ({ status }) => status === 'sent');
 });
 
+test('an account with caps shows how much of its day is used', async (world) => {
+  const accountId = await account(world, { dailyCap: 50, warmUp: { startPerDay: 20, factor: 2, untilPerDay: 500 }, newContactsPerDay: 5 });
+  const page = await world.signedIn('Otto', `/accounts/${accountId}`);
+  await page.getByText('0 of 20 messages', { exact: true }).waitFor();
+  await page.getByText('0 of 5', { exact: true }).waitFor();
+});
+
 test('an account is paused and resumed, and the log says by whom', async (world) => {
   const accountId = await account(world);
   const page = await world.signedIn('Otto', `/accounts/${accountId}`);

@@ -33,6 +33,30 @@ class DayUse:
     """Messages to new contacts that were moved to later days, and whose turn has not come."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayNow:
+    """What a person is shown of the account's day."""
+
+    sends: int
+    """Sent today, with what the holder has reserved."""
+    most_sends: int | None
+    """None: as many as the pace allows."""
+    is_warming_up: bool
+    contacts: int
+    most_contacts: int | None
+
+
+def day_now(use: DayUse | None, caps: DayCaps, now: datetime) -> DayNow:
+    today = begun(use, caps, now)
+    return DayNow(
+        sends=today.sends,
+        most_sends=caps.sends_on(today.day),
+        is_warming_up=caps.warm_up is not None and caps.warm_up.limit(today.day) is not None,
+        contacts=today.contacts,
+        most_contacts=caps.new_contacts,
+    )
+
+
 def begun(use: DayUse | None, caps: DayCaps, now: datetime) -> DayUse:
     """The use of the present day; that of a new day is nothing."""
     today = caps.day_of(now)

@@ -14,6 +14,7 @@ from firestore_outbox.clock import Clock
 from firestore_outbox.firestore import paths
 from firestore_outbox.firestore.gateway import Gateway
 from firestore_outbox.firestore.queries import Find
+from firestore_outbox.health.day_use import DayNow, day_now
 from firestore_outbox.lane.recent import Minute
 from firestore_outbox.lane.ref import outbox_lane
 from firestore_outbox.lane.state import Lane
@@ -70,6 +71,8 @@ class AccountNow:
     seconds."""
     sent_today: int
     """In UTC."""
+    day: DayNow | None
+    """What is used of its caps for a day, on its own clock; None: it has none."""
 
     @property
     def rate(self) -> float:
@@ -167,6 +170,7 @@ class Overview:
         oldest = first.next_attempt_at if isinstance(first, OutboxMessage) else None
         found, until, sentence = standing(account, lane, oldest, now)
         cap = account.cap if isinstance(account, Account) else None
+        caps = account.caps if isinstance(account, Account) else None
         return AccountNow(
             account_id=account_id,
             provider=str(data.get("provider", "")),
@@ -179,6 +183,7 @@ class Overview:
             rate_factor=lane.rate_factor,
             hour=lane.recent.last_hour(now),
             sent_today=lane.recent.today(now),
+            day=None if caps is None else day_now(lane.day_use, caps, now),
         )
 
     async def waiting_for_a_person(self, account_ids: Sequence[str] | None) -> Waiting:

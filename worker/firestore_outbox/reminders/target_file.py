@@ -4,8 +4,8 @@
     +491511234568                     +49 151 1234567;Ann;Berlin       vip,1203@g.us
 
 Separators are comma, semicolon, tab and bar. With a header the columns `to`, `id` and `timezone` are found by their
-names, in any order, and every other column is a variable of the target. Without one there are at most two columns, id and address, in
-either order. A row that is there twice counts once. What cannot be understood is refused with its line.
+names, in any order, and every other column is a variable of the target. Without one there are at most two columns, id
+and address, in either order. A row that is there twice counts once. What cannot be understood is refused with its line.
 """
 
 from __future__ import annotations
