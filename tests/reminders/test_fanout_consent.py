@@ -1,4 +1,4 @@
-"""The large fan-out with variables and consent on: as fast, with counts that add up, at nearly the same cost."""
+"""The large fan-out with variables, consent and a warm-up: as fast, counts that add up, and nearly the same cost."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ from tests.sending.test_pace import most_in
 OPTED_OUT = 20
 CAPTION = "{name}, the market opens at nine."
 CONSENT: dict[str, Any] = {"recipientHours": {"startHour": 0, "endHour": 24}}
+WARM_UP: dict[str, Any] = {
+    "warmUp": {"startPerDay": 1_200, "factor": 1.5, "untilPerDay": 5_000, "since": f"{START:%Y-%m-%d}"},
+    "pauseRunsAt": {"percent": 20, "outcomes": 50},
+}
+"""A day with room for all targets."""
 CAP: dict[str, Any] = {"frequencyCap": {"messages": 2, "days": 7}}
 
 
@@ -81,12 +86,12 @@ def plain() -> Seen:
 
 @pytest.fixture(scope="module")
 def seen() -> Seen:
-    return campaign(consent=True, **CONSENT)
+    return campaign(consent=True, **CONSENT, **WARM_UP)
 
 
 @pytest.fixture(scope="module")
 def capped() -> Seen:
-    return campaign(consent=True, **CONSENT, **CAP)
+    return campaign(consent=True, **CONSENT, **WARM_UP, **CAP)
 
 
 def test_it_is_finished_in_25_to_50_minutes_without_those_who_opted_out(seen: Seen) -> None:
@@ -109,9 +114,9 @@ def test_each_recipient_gets_a_text_of_their_own(seen: Seen) -> None:
     assert seen.texts == {f"Person {number}, the market opens at nine." for number in range(GROUPS)}
 
 
-def test_a_target_costs_at_most_a_tenth_more_than_without_variables_and_consent(plain: Seen, seen: Seen) -> None:
+def test_a_target_costs_at_most_a_tenth_more_than_without_any_of_them(plain: Seen, seen: Seen) -> None:
     assert plain.statuses == {"sent": GROUPS}
-    assert seen.cost == pytest.approx(plain.cost, rel=0.1)
+    assert seen.cost <= plain.cost * 1.1
 
 
 def test_the_frequency_cap_costs_a_read_and_a_write_for_each_target_it_admits(seen: Seen, capped: Seen) -> None:
