@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -92,7 +93,6 @@ def measure(
 ) -> Measured:
     """`before`: seconds that go by first. `arrears`: messages that each account begins with."""
     workers = max(2, -(-accounts // LANES_A_WORKER))
-    delivery.IN_FLIGHT = max(delivery.IN_FLIGHT, accounts)  # Eventarc calls as many functions as it needs
 
     async def body(world: Counted) -> Measured:
         world.provider.faults = NO_RECEIPTS
@@ -126,7 +126,19 @@ def measure(
             accounts=accounts, messages=messages, spots=spots, bill=used, most_requests=most, workers=workers
         )
 
-    return in_virtual_time(body, settings=settings, workers=workers, functions=max(1, workers // 4))
+    with _events_at_once(accounts):
+        return in_virtual_time(body, settings=settings, workers=workers, functions=max(1, workers // 4))
+
+
+@contextmanager
+def _events_at_once(count: int) -> Iterator[None]:
+    """Eventarc calls as many functions as it needs."""
+    usual = delivery.IN_FLIGHT
+    delivery.IN_FLIGHT = max(usual, count)
+    try:
+        yield
+    finally:
+        delivery.IN_FLIGHT = usual
 
 
 async def _allow(world: Counted) -> None:

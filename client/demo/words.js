@@ -12,6 +12,7 @@ const DELIVERY = {
   window_closed: 'It cannot be sent at this time.',
   opted_out: 'The recipient asked for no more messages of this kind.',
   outside_hours: 'There was no time left within the hours of the recipient.',
+  new_contact_capped: 'The account wrote to as many new people today as it may.',
   frequency_capped: 'The recipient got enough marketing messages lately.',
   deadline_passed: 'It was not sent in time.',
   max_attempts: 'It could not be sent, after several tries.',

@@ -170,6 +170,7 @@ OURS: dict[str, Callable[[System], Awaitable[Any]]] = {
     "worker/firestore_outbox/messages/line.py of_thread": lambda system: Line(system.gateway).of_thread(
         "shop", "shop__+49", 10
     ),
+    "worker/firestore_outbox/messages/line.py has_spoken": lambda system: Line(system.gateway).has_spoken("shop__+49"),
     "worker/firestore_outbox/messages/store.py next_due": lambda system: system.messages.next_due("shop", NOW),
     "worker/firestore_outbox/messages/store.py abandoned": lambda system: system.messages.abandoned(
         "shop", NOW, system.clock()
