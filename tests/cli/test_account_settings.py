@@ -109,7 +109,8 @@ def test_during_a_rotation_webhooks_of_both_secrets_are_accepted_and_after_it_on
     assert (status(old), status("another")) == (200, 401)
     new = stack("accounts", "rotate", account, "--json").json["webhookSecret"]
     assert (status(old), status(new), status("another")) == (200, 200, 401)
-    assert stack("accounts", "rotate", account, "--finish").code == 0
+    finished = stack("accounts", "rotate", account, "--finish")
+    assert (finished.code, "The secret before it is forgotten." in finished.out) == (0, True)
     made = stack("accounts", "rotate", account, "--notify", "--json").json
     assert len(made["notifySecret"]) == 64
     assert "webhookSecret" not in made
@@ -117,3 +118,5 @@ def test_during_a_rotation_webhooks_of_both_secrets_are_accepted_and_after_it_on
     assert stack("accounts", "set", account, "notify.webhook=https://example.com/outbox").code == 0
     assert stack("accounts", "set", account, "notify.webhook=ftp://example.com").code != 0
     assert (status(old), status(new)) == (401, 200)
+    shown = " ".join(stack("accounts", "rotate", account).out.split())
+    assert f"The secret before it is valid until: outbox accounts rotate {account} --finish" in shown

@@ -210,7 +210,17 @@ def rotate(
     if as_json:
         show_json(done)
     else:
-        show_fields({name: value for name, value in done.items() if value is not None})
+        show_fields({name: value for name, value in done.items() if value is not None and name != "finished"})
+        console.print(_after_rotation(account, finish=finish, notify=notify))
+
+
+def _after_rotation(account: str, *, finish: bool, notify: bool) -> str:
+    """What to do next."""
+    if finish:
+        return "The secret before it is forgotten."
+    if notify:
+        return "Give it to the server that receives the notifications; from now on they are signed with it."
+    return f"Enter it at the provider. The secret before it is valid until: outbox accounts rotate {account} --finish"
 
 
 def remove(account: AccountId, yes: Yes = False, as_json: Json = False) -> None:
