@@ -19,7 +19,7 @@ from firestore_outbox.web.console.screens import Console
 from firestore_outbox.web.console.views import Views
 from firestore_outbox.wiring import System
 from tests.system.console.conftest import ROLES, World
-from tests.system.console.documents import outbox_document, run_document
+from tests.system.console.documents import outbox_document, reminder_document, run_document
 from tests.system.console.test_security import DEED_OF, TABLE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -44,8 +44,12 @@ READ: Mapping[str, tuple[int, ...]] = {
     "/runs/{id}/cancel": OWNERS,
     "/runs/{id}/retry": SENDERS,
     "/reminders/new": ALL,
+    "/reminders/{id}": MEMBERS,
+    "/reminders/{id}/edit": SENDERS,
+    "/reminders/{id}/remove": SENDERS,
     "/accounts/{id}": MEMBERS,
     "/accounts/{id}/contacts": MEMBERS,
+    "/accounts/{id}/notifications": MEMBERS,
     "/accounts/{id}/settings": OWNERS,
     "/accounts/{id}/phone": OWNERS,
     "/accounts/{id}/redrive": OWNERS,
@@ -81,6 +85,8 @@ async def address_of(world: World, path: str, account_id: str) -> str:
             return path.replace("{id}", await outbox_document(world, account_id, "failed"))
         case "runs" if "{id}" in path:
             return path.replace("{id}", await run_document(world, account_id))
+        case "reminders" if "{id}" in path:
+            return path.replace("{id}", await reminder_document(world, account_id))
         case _:
             return path.replace("{id}", account_id)
 
