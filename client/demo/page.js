@@ -184,8 +184,10 @@ $('text').addEventListener('keydown', (event) => {
   $('composer').requestSubmit($('send'));
 });
 
+/** The event comes some time after the fold opened: what was entered meanwhile stays. */
 $('later').addEventListener('toggle', () => {
-  if ($('later').open) $('at').value = local(new Date(Date.now() + LATER_MS));
+  if (!$('later').open) $('at').value = '';
+  else $('at').value ||= local(new Date(Date.now() + LATER_MS));
 });
 
 /** As the field wants it: this device's time, without a zone. */
