@@ -32,6 +32,8 @@ _ONE_INSTANT_SECONDS = 1e-8
 _LIVELOCK_PROGRESS_SECONDS = 1e-6
 _CANCELLED_TIMERS_TO_SWEEP = 100
 _CALLBACKS_BETWEEN_COLLECTIONS = 50_000
+_MOST_CALLBACKS_BETWEEN_COLLECTIONS = 1_000_000
+"""A long run collects more seldom: each collection searches all that the run holds, and a run may hold gigabytes."""
 _SHUTDOWN_LIMIT_SECONDS = 3_600.0
 
 
@@ -302,7 +304,8 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
 
     def _collect_garbage(self) -> None:
         if self._next_collection < math.inf:
-            self._next_collection = self.callbacks_run + _CALLBACKS_BETWEEN_COLLECTIONS
+            callbacks = min(self.callbacks_run // 8, _MOST_CALLBACKS_BETWEEN_COLLECTIONS)
+            self._next_collection = self.callbacks_run + max(callbacks, _CALLBACKS_BETWEEN_COLLECTIONS)
             gc.collect()
 
     def _moment(self) -> str:
