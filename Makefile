@@ -100,6 +100,11 @@ bench-emulator: $(READY) ## our Firestore emulator beside Google's; results in b
 bench-versions: $(READY) ## our Firestore emulator beside an earlier commit of it, in processor time; results in bench/results
 	$(BIN)/python -m bench.versions
 
+bench-before: $(READY) ## the measurements of `make bench` at an earlier commit beside this tree's (half an hour); results in bench/results
+	$(BIN)/python -m bench.before
+
+.PHONY: bench-before
+
 figures: $(READY) ## charts and tables of README.md and docs/figures.md, from bench/results as they are
 	$(BIN)/python -m bench.charts
 	$(BIN)/python -m bench.readme
