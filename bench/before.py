@@ -8,7 +8,7 @@ costs more, or when another figure is worse than before by more than a fifth.
 Method. The earlier tree is unpacked from the repository's history and runs its own measurements with its own emulator,
 on the same interpreter and the same third-party packages. Each measurement runs at both commits, one after the other,
 and the rounds alternate which of them is first. A figure is the median of the rounds; each measurement also has rounds
-of its own. Costs do not vary, times do.
+of its own. Costs do not vary, times do. What this tree's measurements find is kept as `make bench` keeps it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench.report import arguments, heading, keep, say
+from bench.report import RESULTS, arguments, heading, keep, say
 
 COMMIT = "d629709"
 """The last one before the code was cut into two packages, by product."""
@@ -108,13 +108,17 @@ def unpacked(commit: str, directory: Path) -> Path:
     return python
 
 
-def measured(python: Path, directory: Path, name: str, *, small: bool) -> list[Figure]:
-    output = directory / f"{name}.json"
-    command = [str(python), "-m", f"bench.{name}", "--output", str(output), *(["--small"] if small else [])]
-    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
-    if not output.exists():
-        raise SystemExit(f"bench.{name} wrote no figures in {directory}: {done.stderr[-2_000:]}")
-    return list(MEASUREMENTS[name](json.loads(output.read_text(encoding="utf-8"))))
+def measured(python: Path, tree: Path, name: str, *, small: bool) -> list[Figure]:
+    with tempfile.TemporaryDirectory(prefix="outbox-bench-") as temporary:
+        output = Path(temporary) / f"{name}.json"
+        command = [str(python), "-m", f"bench.{name}", "--output", str(output), *(["--small"] if small else [])]
+        done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
+        if not output.exists():
+            raise SystemExit(f"bench.{name} wrote no figures in {tree}: {done.stderr[-2_000:]}")
+        result = output.read_text(encoding="utf-8")
+    if tree == ROOT and not small:
+        (RESULTS / f"{name}.json").write_text(result, encoding="utf-8")
+    return list(MEASUREMENTS[name](json.loads(result)))
 
 
 def rows(python: Path, tree: Path, names: list[str], rounds: int, *, small: bool) -> Iterator[dict[str, Any]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from firestore_emulator.virtual_time import NotSimulated, TimeLimitReached
+from firestore_emulator.virtual_time import NotSimulated, TimeLimitReached, loop
 from tests.emulator.virtual_time.support import now, raises, simulate
 
 # Cancellation and the end of a run
@@ -150,6 +150,25 @@ def test_the_garbage_collector_does_not_decide_when_an_abandoned_generator_close
     finally:
         gc.set_threshold(*thresholds)
     assert gc.isenabled()
+
+
+def test_a_long_run_collects_garbage_more_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "_CALLBACKS_BETWEEN_COLLECTIONS", 100)
+    collections: list[str] = []
+
+    async def main() -> None:
+        for _ in range(10_000):
+            await asyncio.sleep(0)
+
+    def collected(phase: str, info: object) -> None:
+        collections.append(phase)
+
+    gc.callbacks.append(collected)
+    try:
+        simulate(main())
+    finally:
+        gc.callbacks.remove(collected)
+    assert 8 < collections.count("start") < 50  # with equal pauses a hundred, each over all that the run holds
 
 
 def test_cancelling_a_task_runs_its_cleanup_at_once() -> None:
