@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from firestore_outbox.messages import faults
 from firestore_outbox.messages.model import MediaPart, OutboxMessage, TemplatePart, TextPart
+from firestore_outbox.messages.outbox_document import error_fields
 from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.messages.validation import InvalidMessage, parse_message
 from firestore_outbox.providers.outcome import ErrorCode
@@ -69,6 +70,15 @@ def test_what_the_worker_wrote_is_read_back() -> None:
     assert isinstance(message, OutboxMessage)
     assert (message.attempts, message.failures, message.parts_sent, message.next_attempt_at) == (3, 2, 1, None)
     assert message.maybe_sent
+
+
+def test_an_error_code_of_a_later_version_neither_stops_a_message_nor_is_lost() -> None:
+    later = {"code": "of_a_later_version", "message": "moved to tomorrow", "retryable": True, "at": NOW}
+    message = parsed(lastError=later)
+    assert isinstance(message, OutboxMessage)
+    assert message.last_error is not None
+    assert message.last_error.code not in set(ErrorCode)
+    assert error_fields(message.last_error) == later
 
 
 def test_fields_of_others_are_left_alone() -> None:

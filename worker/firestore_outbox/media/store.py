@@ -12,7 +12,7 @@ from firestore_outbox.firestore.values import Version
 from firestore_outbox.firestore.writes import DELETE, create, update
 from firestore_outbox.media.upload import Upload
 from firestore_outbox.messages.outbox_document import error_fields
-from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
+from firestore_outbox.providers.outcome import DeliveryError, stored_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,5 +90,8 @@ def _upload(data: Mapping[str, Any]) -> Upload:
 
 def _error(fields: Mapping[str, Any]) -> DeliveryError:
     return DeliveryError(
-        code=ErrorCode(fields["code"]), message=fields["message"], retryable=fields["retryable"], at=fields["at"]
+        code=stored_code(fields["code"]),
+        message=fields["message"],
+        retryable=fields["retryable"],
+        at=fields["at"],
     )

@@ -19,11 +19,10 @@ from firestore_outbox.messages.model import OutboxMessage
 from firestore_outbox.messages.new_documents import identity_fields, message_fields, thread_fields
 from firestore_outbox.messages.outbox_document import Stored
 from firestore_outbox.messages.states import SHOWN_AS, MessageStatus, OutboxStatus
-from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
+from firestore_outbox.providers.outcome import DeliveryError, stored_code
 from firestore_outbox.receipts.rules import ShownMessage
 
 _STATUSES: dict[Any, MessageStatus] = {status.value: status for status in MessageStatus}
-_CODES: dict[Any, ErrorCode] = {code.value: code for code in ErrorCode}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +148,7 @@ def receipt_changes(old: ShownMessage, new: ShownMessage) -> dict[str, Any]:
 
 
 def _shown_error(error: Mapping[str, Any], failed_at: Any) -> DeliveryError | None:
-    code = _CODES.get(error.get("code"))
-    if code is None or not isinstance(failed_at, datetime):
+    code = error.get("code")
+    if not isinstance(code, str) or not isinstance(failed_at, datetime):
         return None
-    return DeliveryError(code=code, message=str(error.get("message", "")), retryable=False, at=failed_at)
+    return DeliveryError(code=stored_code(code), message=str(error.get("message", "")), retryable=False, at=failed_at)

@@ -31,7 +31,7 @@ from firestore_outbox.messages.limits import LONGEST_AHEAD
 from firestore_outbox.messages.model import OutboxMessage, Parts, TemplatePart
 from firestore_outbox.messages.priority import priority_of
 from firestore_outbox.messages.states import OutboxStatus
-from firestore_outbox.providers.outcome import DeliveryError, ErrorCode
+from firestore_outbox.providers.outcome import DeliveryError, ErrorCode, stored_code
 
 CLOCK_SLACK = timedelta(days=1)
 """A client works out the time to send at on its own clock, which may be wrong; the 365 days are not that exact."""
@@ -42,7 +42,7 @@ _Count = Annotated[int, Field(ge=0)]
 
 class _Error(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore")
-    code: Annotated[ErrorCode, Field(strict=False)]
+    code: str
     message: str
     retryable: bool
     at: AwareDatetime
@@ -199,7 +199,7 @@ def _message(document: _Document) -> OutboxMessage:
 
 
 def _error(error: _Error) -> DeliveryError:
-    return DeliveryError(code=error.code, message=error.message, retryable=error.retryable, at=error.at)
+    return DeliveryError(code=stored_code(error.code), message=error.message, retryable=error.retryable, at=error.at)
 
 
 def _sentence(error: ValidationError) -> str:

@@ -64,6 +64,18 @@ class DeliveryError:
     at: datetime
 
 
+def stored_code(text: str) -> ErrorCode:
+    """The code of a stored error.
+
+    A later version may have written one that this version does not know. It keeps its text and equals none of ours, so
+    that the document stays valid here and is written back as it was."""
+    if text in set(ErrorCode):
+        return ErrorCode(text)
+    unknown = str.__new__(ErrorCode, text)
+    unknown._name_ = unknown._value_ = text
+    return unknown
+
+
 def in_doubt_after(error: DeliveryError) -> DeliveryError:
     """The same end for a message that an earlier attempt may have delivered: the outcome stays unknown."""
     if error.code is ErrorCode.OUTCOME_UNKNOWN:
