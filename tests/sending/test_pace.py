@@ -102,6 +102,27 @@ def test_one_recipient_is_spared() -> None:
     assert max(times) - min(times) < timedelta(seconds=45)
 
 
+def test_a_claim_that_came_too_late_for_the_shared_cap_spends_nothing_of_its_recipients_pace() -> None:
+    async def body(calm: Calm) -> float:
+        await calm.account(pace={"perMinute": 0, "perRecipientSeconds": 600})
+        workers = [one.process for one in calm.world.workers]
+
+        def on_answer(path: str, answer: Any) -> None:
+            if path.endswith("/Commit") and calm.statuses()["sending"]:  # claimed, and the worker sleeps over its place
+                calm.world.network.on_answer = lambda path, answer: None
+                for worker in workers:
+                    worker.pause()
+                    calm.world.loop.call_later(5, worker.go_on)
+
+        calm.world.network.on_answer = on_answer
+        await calm.send("request-1")
+        await calm.until(lambda: calm.status("request-1") == "sent")
+        assert calm.outbox("request-1")["attempts"] == 2, "the first claim is given back"
+        return calm.sent_at("request-1")
+
+    assert simulate(body, settings=Settings(global_per_second=3)) < 15
+
+
 @pytest.mark.parametrize("lanes", [2, 12])
 def test_all_lanes_together_keep_to_the_shared_cap_and_use_most_of_it(lanes: int) -> None:
     async def body(calm: Calm) -> list[datetime]:

@@ -81,6 +81,8 @@ class Attempts:
                 stored = await self._send(claim, message)
             else:
                 stored = await self._completer.give_back(claim)
+                if account.per_recipient:
+                    self._holds.not_called(message.thread_id, self._holder.lane)
             self._candidates.settled(stored)
         except Exception as error:  # noqa: BLE001 - after any error the document must not count as completed
             self.failure = self.failure or error

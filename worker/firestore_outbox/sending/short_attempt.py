@@ -63,6 +63,8 @@ class ShortAttempt:
             return False
         if not self._may_start(claim, deadline):
             await self._completer.give_back(claim)
+            if self._account.per_recipient:
+                self._holds.not_called(claim.valid.thread_id, self._holder.lane)
             await self._release(More())
             return False
         verdict = await self._sent(claim)
