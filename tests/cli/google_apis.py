@@ -23,6 +23,8 @@ WORKER_URL = "https://outbox-worker-123456789012.us-central1.run.app"
 QUEUES = ("outbox-lanes", "outbox-lanes-1", "outbox-receipts")
 _WORKER_VARIABLES = [
     {"name": "OUTBOX_QUEUES", "value": "2"},
+    {"name": "OUTBOX_WORKER_URL", "value": WORKER_URL},
+    {"name": "PYTHONUNBUFFERED", "value": "1"},
     {"name": "OUTBOX_RECEIPT_QUEUE", "value": "outbox-receipts"},
     {"name": "OUTBOX_EVENT_SECRET_ORDERS", "valueSource": {"secretKeyRef": {"secret": "outbox-setting-orders"}}},
 ]

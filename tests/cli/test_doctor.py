@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from typing import Any
 
 import pytest
@@ -218,6 +219,55 @@ def test_a_person_reads_the_fix_below_what_is_wrong() -> None:
     (at,) = [number for number, line in enumerate(lines) if line.startswith("FAIL")]
     assert lines[at + 1].split() == ["->", "deploy/queue.sh"]
     assert lines[-1] == "1 to fix, from top to bottom"
+
+
+def test_the_deployed_workers_settings_become_export_lines_without_its_secrets() -> None:
+    said = examined(a_complete_project(), "--export")
+    assert said.code == 0, said
+    assert said.out.splitlines() == [
+        f"export OUTBOX_PROJECT={PROJECT}",
+        "export OUTBOX_QUEUES=2",
+        "export OUTBOX_RECEIPT_QUEUE=outbox-receipts",
+        f"export OUTBOX_WORKER_URL={WORKER_URL}",
+    ]
+    assert json.loads(examined(a_complete_project(), "--export", "--json").out)["OUTBOX_WORKER_URL"] == WORKER_URL
+
+
+def test_a_shell_takes_an_exported_setting_as_it_is() -> None:
+    answers = a_complete_project()
+    odd = """a b'c"$HOME;`id`"""
+    answers[WORKER]["template"]["containers"][0]["env"] = [{"name": "OUTBOX_WORDS", "value": odd}]
+    said = examined(answers, "--export")
+    shell = subprocess.run(
+        ["sh", "-c", 'eval "$1"; printf %s "$OUTBOX_WORDS"', "sh", said.out], capture_output=True, text=True, check=True
+    )
+    assert shell.stdout == odd
+
+
+@pytest.mark.parametrize(
+    ("answers", "sentence"),
+    [
+        (without(WORKER), "there is no service outbox-worker in us-central1"),
+        (a_complete_project() | {WORKER: FORBIDDEN}, "could not be read: run: The caller does not have permission"),
+    ],
+    ids=["no worker", "no permission"],
+)
+def test_settings_that_cannot_be_read_are_a_sentence_and_nothing_is_exported(
+    answers: dict[str, Any], sentence: str
+) -> None:
+    said = examined(answers, "--export")
+    assert (said.code, said.out) == (1, "")
+    assert sentence in said.err
+
+
+@pytest.mark.parametrize("command", [["resume", "shop"], ["redrive", "request-1"], ["accounts", "add", "shop"]])
+def test_a_command_that_does_not_know_the_projects_worker_changes_nothing_and_says_how_to_go_on(
+    command: list[str],
+) -> None:
+    variables: dict[str, str | None] = dict.fromkeys(("FIRESTORE_EMULATOR_HOST", "OUTBOX_WORKER_URL"))
+    said = outbox(*command, env={**variables, "OUTBOX_PROJECT": PROJECT})
+    assert (said.code, said.out) == (1, "")
+    assert f'eval "$(outbox doctor --project {PROJECT} --export)"' in said.err
 
 
 def test_without_credentials_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

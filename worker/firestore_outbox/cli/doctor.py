@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -35,6 +36,14 @@ def doctor(
     location: Annotated[
         str | None, typer.Option(metavar="REGION", help="Of queues, worker and scheduler; OUTBOX_LOCATION by default.")
     ] = None,
+    export: Annotated[
+        bool,
+        typer.Option(
+            "--export",
+            help="Print the deployed worker's settings as export lines, for the other commands:"
+            ' eval "$(outbox doctor --project ID --export)"',
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Check a Google Cloud project: indexes, TTL, rules, queues, scheduler, worker, functions,
@@ -44,6 +53,9 @@ def doctor(
     chosen = project or os.environ.get("OUTBOX_PROJECT")
     if not chosen:
         raise typer.BadParameter(NO_PROJECT, param_hint="--project")
+    if export:
+        _export(run(_deployed_settings(chosen, location)), as_json=as_json)
+        return
     checks = run(_examined(chosen, location))
     if as_json:
         show_json([asdict(check) for check in checks])
@@ -82,6 +94,36 @@ async def _examined(project: str, location: str | None) -> list[Check]:
         )
     wanted = json.loads(INDEXES.read_text(encoding="utf-8"))
     return examine(facts, wanted, RULES.read_text(encoding="utf-8"))
+
+
+async def _deployed_settings(project: str, location: str | None) -> dict[str, str]:
+    import httpx
+
+    from firestore_outbox.operations.ask_google import AskGoogle
+    from firestore_outbox.operations.doctor_facts import WORKER, Refused, settings_of
+    from firestore_outbox.settings import Settings
+
+    region = location or Settings.from_environment(os.environ).location
+    emulator = os.environ.get(EMULATOR, "")
+    async with httpx.AsyncClient(trust_env=not emulator) as http:
+        worker = await AskGoogle(http, "" if emulator else _token(), emulator).worker(project, region)
+    found = {name: value for name, value in settings_of(worker).items() if name.startswith("OUTBOX_")}
+    if isinstance(worker, Refused):
+        fail(f"the settings of the worker of {project} could not be read: {worker.reason}")
+    if not found:
+        fail(
+            f"there is no service {WORKER} in {region} of {project}. Deploy it first (docs/deploy.md), or name its"
+            " region with --location"
+        )
+    return {"OUTBOX_PROJECT": project, **found}
+
+
+def _export(settings: Mapping[str, str], *, as_json: bool) -> None:
+    if as_json:
+        show_json(settings)
+        return
+    for name in sorted(settings):
+        print(f"export {name}={shlex.quote(settings[name])}")
 
 
 def _token() -> str:

@@ -52,12 +52,25 @@ def with_system(work: Callable[[System], Awaitable[T]]) -> T:
     """Run a command's work on the emulator that FIRESTORE_EMULATOR_HOST names, or on Google Cloud without it."""
     from firestore_outbox.web.serve import system_from_environment
 
+    _need_the_worker(os.environ)
+
     async def do() -> T:
         environment = environment_from(os.environ)
         async with system_from_environment(settings_from(environment), environment) as system:
             return await work(system)
 
     return run(do())
+
+
+def _need_the_worker(environment: Mapping[str, str]) -> None:
+    """Fail if the project's worker is not known: a command that changes something could not wake it, and would fail
+    after its first write."""
+    project = environment.get("OUTBOX_PROJECT")
+    if project and not environment.get("FIRESTORE_EMULATOR_HOST") and not environment.get("OUTBOX_WORKER_URL"):
+        fail(
+            f"the worker of {project} is not known here (OUTBOX_WORKER_URL). Take over the settings of the deployed"
+            f' worker, then try again:\n    eval "$(outbox doctor --project {project} --export)"'
+        )
 
 
 async def existing_account(system: System, account_id: str) -> Snapshot:

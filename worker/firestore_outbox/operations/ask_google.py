@@ -11,7 +11,7 @@ from urllib.parse import quote
 import httpx
 
 from firestore_outbox.operations.doctor import SECRET_PREFIX, SERVICE_ACCOUNTS
-from firestore_outbox.operations.doctor_facts import Absent, Answer, Fact, Facts, Refused, settings_of
+from firestore_outbox.operations.doctor_facts import WORKER, Absent, Answer, Fact, Facts, Refused, settings_of
 
 CALL_SECONDS = 30.0
 """The longest that one call may take."""
@@ -34,7 +34,7 @@ class AskGoogle:
         database = f"v1/projects/{project}/databases/{database_id}"
         here = f"projects/{project}/locations/{location}"
         emails = {name: f"{name}@{project}.iam.gserviceaccount.com" for name in SERVICE_ACCOUNTS}
-        worker = await self._get("run", f"v2/{here}/services/outbox-worker")
+        worker = await self.worker(project, location)
         queue_ids = queues(settings_of(worker))
         answers = await asyncio.gather(
             self._get("firestore", database),
@@ -65,6 +65,10 @@ class AskGoogle:
             queues=dict(zip(queue_ids, answers[8:], strict=False)),
             service_accounts=dict(zip(emails, answers[8 + len(queue_ids) :], strict=True)),
         )
+
+    async def worker(self, project: str, location: str) -> Fact:
+        """The Cloud Run service."""
+        return await self._get("run", f"v2/projects/{project}/locations/{location}/services/{WORKER}")
 
     async def _ruleset(self, project: str, database_id: str) -> Fact:
         name = "cloud.firestore" if database_id == DEFAULT_DATABASE else f"cloud.firestore/{database_id}"

@@ -31,6 +31,9 @@ class Refused:
 
 Fact = Answer | Absent | Refused
 
+WORKER = "outbox-worker"
+"""The Cloud Run service of the worker, as deploy/names.sh names it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:

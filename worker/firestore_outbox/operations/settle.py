@@ -1,6 +1,6 @@
 """A doubt ended by a person, who has looked at the phone: a word in place of the receipt that did not come.
 
-It goes the way of a receipt (domain/receipt.py), under the same preconditions. A receipt that comes first wins; one
+It goes the way of a receipt (receipts/rules.py), under the same preconditions. A receipt that comes first wins; one
 that comes later still adds what it knows.
 """
 

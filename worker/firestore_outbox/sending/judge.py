@@ -1,4 +1,4 @@
-"""What becomes of a message after a call: the pure decision (domain/attempt.py), with all that it depends on at hand.
+"""What becomes of a message after a call: the pure decision (decide.py), with all that it depends on at hand.
 
 An adapter that chose the message's id before the call can foretell it: a receipt may then settle a doubt by that id.
 """
