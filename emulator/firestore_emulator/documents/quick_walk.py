@@ -10,8 +10,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from google.protobuf.timestamp_pb2 import Timestamp
+
 from firestore_emulator.documents.values import (
     MAX_TIMESTAMP_SECONDS,
+    MIN_TIMESTAMP_SECONDS,
     check_field_name,
 )
 from firestore_emulator.rpc.errors import RpcError
@@ -34,6 +37,7 @@ Field = tuple[bytes, bytes]
 
 _DOCUMENT_FIELD, _CREATED, _UPDATED = 0x12, 0x1A, 0x22
 _NUMBERS = frozenset({INTEGER, BOOLEAN, NULL})
+_MARKS, _FIVE_BYTES = 0x80_80_80_80_80, 0x80_80_80_80_00
 _good_names: set[bytes] = set()
 _known_entries: dict[bytes, Field] = {}
 
@@ -61,15 +65,16 @@ def walk_document(data: bytes, wanted: frozenset[bytes]) -> dict[bytes, bytes] |
         # Documents of a batch share many entries to the byte: a status, an account, a type.
         known = known_entries.get(entry)
         if known is None:
-            known = _short_text(entry, size) or _field(entry, 1)
+            known = _short(entry, size) or _field(entry, 1)
             if known is None:
                 return None
             if size <= LONGEST_KNOWN:
                 if len(known_entries) >= MOST_KNOWN:
                     known_entries.clear()
                 known_entries[entry] = known
-        if known[0] in wanted:
-            found[known[0]] = known[1]
+        name, value = known
+        if name in wanted:
+            found[name] = value
         at += size
     return found if at == end else None
 
@@ -108,20 +113,23 @@ def read_stored(data: bytes, wanted: frozenset[bytes]) -> Stored | None:
     return Stored(found, at, data[at:updated_at], data[updated_at:])
 
 
-def _short_text(entry: bytes, size: int) -> Field | None:
-    """As `_field`, of the most common kind: a known name, and a text so short that every length is one byte."""
+def _short(entry: bytes, size: int) -> Field | None:
+    """As `_field`, of the most common kinds: a known name, and a text or time so short that each length is one byte."""
     value_at = entry[1] + 4
     if (
         size < 128
         and value_at + 3 <= size
-        and entry[value_at] == STRING
-        and entry[value_at + 1] == 1
-        and value_at + 3 + entry[value_at + 2] == size == value_at + entry[value_at - 1]
+        and value_at + entry[value_at - 1] == size
         and entry[0] == 0x0A
         and entry[value_at - 2] == 0x12
         and (name := entry[2 : value_at - 2]) in _good_names
     ):
-        return name, entry[value_at:]
+        kind = entry[value_at]
+        if kind == STRING:
+            if entry[value_at + 1] == 1 and value_at + 3 + entry[value_at + 2] == size:
+                return name, entry[value_at:]
+        elif kind == TIMESTAMP and _is_time(entry, value_at + 1, size):
+            return name, entry[value_at:]
     return None
 
 
@@ -202,28 +210,26 @@ def _is_varint(data: bytes, at: int, stop: int) -> bool:
 
 
 def _is_time(data: bytes, at: int, stop: int) -> bool:
-    """From 1970 on, in whole microseconds."""
-    length, at = _length(data, at)
-    if at + length != stop:
+    """In whole microseconds, and with nothing beside its seconds and nanoseconds."""
+    if at + 1 + data[at] != stop:
         return False
-    seconds, nanos, at = _time(data, at, stop)
-    return at == stop and seconds <= MAX_TIMESTAMP_SECONDS and nanos < 10**9 and nanos % 1000 == 0
+    message = data[at + 1 : stop]
+    # Whole seconds from 1978 on: five bytes behind the field's number, of which all but the last are marked.
+    if len(message) == 6 and message[0] == 0x08 and int.from_bytes(message, "big") & _MARKS == _FIVE_BYTES:
+        return True
+    stamp = Timestamp.FromString(message)
+    if not MIN_TIMESTAMP_SECONDS <= stamp.seconds <= MAX_TIMESTAMP_SECONDS:
+        return False
+    if not 0 <= stamp.nanos < 10**9 or stamp.nanos % 1000:
+        return False
+    again: bytes = stamp.SerializeToString()
+    return again == message
 
 
 def read_time(value: bytes) -> tuple[int, int]:
-    """Seconds and nanoseconds of a serialized value that is a time, also one before 1970."""
-    seconds, nanos, _ = _time(value, 2, len(value))
-    return (seconds - 2**64 if seconds >= 2**63 else seconds), nanos
-
-
-def _time(data: bytes, at: int, stop: int) -> tuple[int, int, int]:
-    """Seconds, nanoseconds, and where the walk came to."""
-    seconds = nanos = 0
-    if at < stop and data[at] == 0x08:
-        seconds, at = _length(data, at + 1)
-    if at < stop and data[at] == 0x10:
-        nanos, at = _length(data, at + 1)
-    return seconds, nanos, at
+    """Seconds and nanoseconds of a serialized value that is a time: so few bytes that its length is one."""
+    stamp = Timestamp.FromString(value[2:])
+    return stamp.seconds, stamp.nanos
 
 
 def _is_good(name: bytes) -> bool:

@@ -28,7 +28,7 @@ from firestore_emulator.queries import plan
 from firestore_emulator.queries.indexes import IndexRules
 from firestore_emulator.queries.query import Query, satisfies
 from firestore_emulator.rpc.errors import failed_precondition, invalid_argument
-from firestore_emulator.storage.history import History
+from firestore_emulator.storage.history import History, States
 from firestore_emulator.storage.tables import Insert, Row, RowChanges, Storage, Update
 
 
@@ -250,7 +250,8 @@ class Engine:
         states = [
             (location, None if (row := drafted.rows[location]) is None else row.data) for location, _, _ in changes
         ]
-        self.store_rows(commit_micros, rows, states, changes, with_triggers=with_triggers)
+        database = states[0][0].database if states else ""
+        self.store_rows(database, commit_micros, rows, states, changes, with_triggers=with_triggers)
         usual = WriteResult(update_time=stamp)
         results = []
         for location, transform_results in zip(drafted.documents_of_writes, drafted.transform_results, strict=True):
@@ -268,9 +269,10 @@ class Engine:
 
     def store_rows(
         self,
+        database: str,
         commit_micros: int,
         rows: RowChanges,
-        states: Sequence[tuple[Location, bytes | None]],
+        states: States,
         changes: Sequence[Change],
         *,
         with_triggers: bool = True,
@@ -287,7 +289,7 @@ class Engine:
                 observer(changes, commit_micros)
         self._last_micros = commit_micros
         if states:
-            self.history.record(states[0][0].database, commit_micros, states)
+            self.history.record(database, commit_micros, states)
             for observer in self.after_commit:
                 observer(changes, commit_micros)
 
@@ -309,7 +311,7 @@ class Engine:
             for observer in self.inside_commit:
                 observer(changes, self._last_micros)
         if changes:
-            states = zip((change.location for change in changes), stored, strict=True)
+            states = list(zip((change.location for change in changes), stored, strict=True))
             self.history.record(database, self._last_micros, states)
             for observer in self.after_commit:
                 observer(changes, self._last_micros)

@@ -7,13 +7,17 @@ newer.
 
 Each database has a history of its own, so that a flood of writes in one does not shorten that of another. All of them
 together have a bound too: beyond it, the database that was changed the longest ago loses its history.
+
+Most of what is written is never read in the past. So a commit is kept as it came, and its documents are looked up only
+when a reader first asks for one of them.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import Protocol
 
 from firestore_emulator.documents.names import Location
 from firestore_emulator.rpc.errors import failed_precondition
@@ -23,6 +27,14 @@ KEEP_CHANGES = 20_000
 """In one database."""
 KEEP_CHANGES_IN_ALL = 60_000
 """Bounds the memory of an emulator with many projects, such as one for each test."""
+
+
+class States(Protocol):
+    """What each changed document was before a commit; None: there was no document. Each document once."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[tuple[Location, bytes | None]]: ...
 
 
 class History:
@@ -36,26 +48,18 @@ class History:
         self._changes = 0
         self._pinned: list[tuple[str, int]] = []
 
-    def record(self, database: str, until_micros: int, states: Iterable[tuple[Location, bytes | None]]) -> None:
-        """The `states` (None: there was no document) held until this commit."""
+    def record(self, database: str, until_micros: int, states: States) -> None:
+        """The `states` held until this commit, which changed at least one document."""
         past = self._databases.get(database)
         if past is None:
             past = self._databases[database] = _Past(self._forgotten.pop(database, 0))
         else:
             self._databases.move_to_end(database)
-        log, kept = past.log, past.states
-        before = len(log)
-        past.last_change = until_micros
-        for location, state in states:
-            log.append((until_micros, location))
-            earlier = kept.get(location)
-            if earlier is None:
-                kept[location] = [(until_micros, state)]
-            else:
-                earlier.append((until_micros, state))
-        if len(log) > KEEP_CHANGES or log[0][0] < until_micros - KEEP_MICROS:
+        before = past.changes
+        past.add(until_micros, states)
+        if past.changes > KEEP_CHANGES or past.first_change < until_micros - KEEP_MICROS:
             past.forget(until_micros, self._oldest_needed(database, until_micros))
-        self._changes += len(log) - before
+        self._changes += past.changes - before
         if len(self._databases) > 1:
             self._forget_databases(until_micros)
 
@@ -69,7 +73,7 @@ class History:
             if self._oldest_needed(database, now_micros) < past.last_change:
                 break
             del self._databases[database]
-            self._changes -= len(past.log)
+            self._changes -= past.changes
             self._forgotten[database] = past.last_change
         while self._forgotten:
             database, last_change = next(iter(self._forgotten.items()))
@@ -100,7 +104,7 @@ class History:
     def state_at(self, location: Location, at_micros: int) -> tuple[bool, bytes | None]:
         """(True, the state then) if it has changed since; (False, None) if what is stored now held then too."""
         past = self._databases.get(location.database)
-        states = None if past is None else past.states.get(location)
+        states = None if past is None else past.states_of(location)
         if not states:
             return False, None
         # A state recorded as "until U" held at every T < U.
@@ -110,10 +114,10 @@ class History:
     def changed_since(self, database: str, at_micros: int) -> set[Location]:
         past = self._databases.get(database)
         changed: set[Location] = set()
-        for until, location in reversed(past.log if past is not None else ()):
+        for until, states in reversed(past.commits if past is not None else ()):
             if until <= at_micros:
                 break
-            changed.add(location)
+            changed.update(location for location, _ in states)
         return changed
 
     def __len__(self) -> int:
@@ -124,23 +128,55 @@ class History:
 class _Past:
     """The history of one database."""
 
-    __slots__ = ("begins", "last_change", "log", "states")
+    __slots__ = ("_not_indexed", "_states", "begins", "changes", "commits", "last_change")
 
     def __init__(self, begins_micros: int) -> None:
         self.begins = begins_micros
         self.last_change = begins_micros
-        self.log: deque[tuple[int, Location]] = deque()
-        self.states: dict[Location, list[tuple[int, bytes | None]]] = {}
+        self.commits: deque[tuple[int, States]] = deque()
+        self.changes = 0
+        """Of all commits that are kept."""
+        self._states: dict[Location, list[tuple[int, bytes | None]]] = {}
+        """By document, of the commits that are indexed."""
+        self._not_indexed: deque[tuple[int, States]] = deque()
+        """The latest commits, since a reader last asked for a document."""
+
+    @property
+    def first_change(self) -> int:
+        return self.commits[0][0]
+
+    def add(self, until_micros: int, states: States) -> None:
+        self.last_change = until_micros
+        commit = until_micros, states
+        self.commits.append(commit)
+        self._not_indexed.append(commit)
+        self.changes += len(states)
+
+    def states_of(self, location: Location) -> list[tuple[int, bytes | None]] | None:
+        """The document's earlier states with the times until which they held, the oldest first."""
+        for until, states in self._not_indexed:
+            for changed, state in states:
+                self._states.setdefault(changed, []).append((until, state))
+        self._not_indexed.clear()
+        return self._states.get(location)
 
     def forget(self, now_micros: int, oldest_needed_micros: int) -> None:
-        log = self.log
-        while log and (len(log) > KEEP_CHANGES or log[0][0] < now_micros - KEEP_MICROS):
-            until, location = log[0]
+        commits = self.commits
+        while commits and (self.changes > KEEP_CHANGES or self.first_change < now_micros - KEEP_MICROS):
+            until, states = commits[0]
             if until > oldest_needed_micros:
                 return
-            log.popleft()
-            states = self.states[location]
-            del states[0]
-            if not states:
-                del self.states[location]
+            commits.popleft()
+            self.changes -= len(states)
+            if len(self._not_indexed) > len(commits):
+                self._not_indexed.popleft()
+            else:
+                self._unindex(states)
             self.begins = max(self.begins, until)
+
+    def _unindex(self, states: States) -> None:
+        for location, _ in states:
+            earlier = self._states[location]
+            del earlier[0]
+            if not earlier:
+                del self._states[location]

@@ -33,13 +33,16 @@ Part = tuple[bytes, bool]
 class QuickCollection:
     """It holds for as long as the same indexes exist."""
 
-    __slots__ = ("_kept", "_shapes", "collection_id", "database", "has_plain_entries", "key", "segments", "wanted")
+    __slots__ = (
+        *("_kept", "_segments", "_shapes", "collection_id", "database", "has_plain_entries", "key", "only_added"),
+        "wanted",
+    )
 
     def __init__(self, entries: Entries, first: Location) -> None:
         self.database = first.database
-        self.segments = first.segments[:-1]
+        self._segments = first.segments[:-1]
         self.collection_id = first.collection_id
-        self.key = keys.name_key(Location(first.database, self.segments)) + keys.TEXT_SEGMENT
+        self.key = keys.name_key(Location(first.database, self._segments)) + keys.TEXT_SEGMENT
         self._kept: Sequence[Kept] = entries.kept_for(first)
         self._shapes: list[tuple[int, bytes, list[Part]]] | None = []
         for kept in self._kept:
@@ -54,15 +57,24 @@ class QuickCollection:
         """Whether they depend on nothing but the `wanted` fields."""
         self.wanted = frozenset(name for _, _, parts in self._shapes or () for name, _ in parts)
         """The fields whose values `entries` needs."""
+        self.only_added = 0
+        """How many commits in a row added documents to it, and neither replaced nor deleted one."""
+
+    def location(self, document_id: str) -> Location:
+        return Location(self.database, (*self._segments, document_id))
 
     def entries(
-        self, location: Location, key: bytes, data: bytes, found: dict[bytes, bytes]
+        self, document_id: str, key: bytes, data: bytes, found: dict[bytes, bytes]
     ) -> list[tuple[int, Sequence[bytes]]]:
         """The numbers of all shapes, and the document's entries in each. `found`: its values of the `wanted` fields."""
         if self._shapes is None:
-            document = DocumentKeys(location, Document.FromString(data))
+            document = DocumentKeys(self.location(document_id), Document.FromString(data))
             return [(number, shape.entries_of(document)) for shape, number, _ in self._kept]
         return [(number, _entry(scope, parts, found, key)) for number, scope, parts in self._shapes]
+
+
+Named = tuple[QuickCollection, str, bytes]
+"""A document's collection, id and key."""
 
 
 class QuickCollections:
@@ -72,12 +84,12 @@ class QuickCollections:
         """By the names of collections."""
         self._generation = entries.generation
 
-    def named(self, database: str, names: Sequence[str]) -> list[tuple[QuickCollection, str, bytes]] | None:
-        """The collection, id and key of each document; None if a name is unusual or stands twice."""
+    def named(self, database: str, names: Sequence[str]) -> list[Named] | None:
+        """None if a name is unusual or stands twice."""
         if self._generation != self._entries.generation:
             self._generation = self._entries.generation
             self._known.clear()
-        found: list[tuple[QuickCollection, str, bytes]] = []
+        found: list[Named] = []
         for name in names:
             parent, _, document_id = name.rpartition("/")
             collection = self._known.get(parent) or self._learned(parent, name)
@@ -123,15 +135,15 @@ def _entry(scope: bytes, parts: Sequence[Part], found: dict[bytes, bytes], name_
 
 def value_key(value: bytes) -> bytes:
     """The index key of a serialized value."""
-    if value[0] == STRING and len(value) < 128 and b"\x00" not in value:  # so its length is one byte
-        return keys.STRING_TAG + value[3:] + keys.TEXT_END
-    if value[0] == TIMESTAMP:
+    if value[0] == TIMESTAMP:  # seldom the same twice
         return keys.time_key(*read_time(value))
-    return _other_key(value)
+    return _remembered_key(value)
 
 
 @lru_cache(maxsize=8_192)
-def _other_key(value: bytes) -> bytes:
+def _remembered_key(value: bytes) -> bytes:
+    if value[0] == STRING and len(value) < 128 and b"\x00" not in value:  # so its length is one byte
+        return keys.STRING_TAG + value[3:] + keys.TEXT_END
     return index_key(Value.FromString(value))
 
 

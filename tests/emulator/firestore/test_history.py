@@ -123,11 +123,41 @@ def test_a_flood_of_changes_in_one_database_leaves_the_past_of_another(monkeypat
     kept = history.History(0)
     here, there = place("c/a"), Location("projects/there/databases/(default)", ("c", "a"))
     kept.record(here.database, 10, [(here, b"early")])
-    kept.record(there.database, 20, [(there, bytes([number])) for number in range(10)])
+    for number in range(10):
+        kept.record(there.database, 11 + number, [(there, bytes([number]))])
     assert kept.reaches(here.database, 5, 20)
     assert kept.state_at(here, 5) == (True, b"early")
-    assert not kept.reaches(there.database, 19, 20)
+    assert not kept.reaches(there.database, 16, 20)
+    assert kept.state_at(there, 17) == (True, b"\x07")
     assert len(kept) == 4
+
+
+@given(chance.randomness)
+@examples(200)
+def test_what_was_asked_and_what_was_forgotten_in_between_changes_no_answer(rng: Random) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(history, "KEEP_CHANGES", 6)
+        kept = history.History(0)
+        stored: dict[Location, bytes | None] = {}
+        versions: list[tuple[int, dict[Location, bytes | None]]] = [(0, {})]
+        for micros in range(1, 30):
+            changed = rng.sample([place(f"c/{number}") for number in range(5)], rng.randrange(1, 4))
+            kept.record(DATABASE, micros, [(location, stored.get(location)) for location in changed])
+            for location in changed:
+                stored[location] = rng.randbytes(2) if rng.random() < 0.7 else None
+            versions.append((micros, dict(stored)))
+            if rng.random() < 0.6:
+                continue
+            for at, then in versions:
+                if not kept.reaches(DATABASE, at, micros):
+                    continue
+                for location in map(place, ("c/0", "c/1", "c/2", "c/3", "c/4")):
+                    has_changed, state = kept.state_at(location, at)
+                    assert (state if has_changed else stored.get(location)) == then.get(location)
+                assert kept.changed_since(DATABASE, at) >= {
+                    location for location in stored if stored[location] != then.get(location)
+                }
+        assert len(kept) <= 6
 
 
 def test_of_many_databases_the_one_changed_longest_ago_loses_its_past(monkeypatch: pytest.MonkeyPatch) -> None:

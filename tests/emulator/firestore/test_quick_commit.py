@@ -20,12 +20,14 @@ from firestore_emulator.documents.values import check_fields
 from firestore_emulator.emulator import FirestoreEmulator
 from firestore_emulator.rpc.errors import RpcError
 from firestore_emulator.rpc.service import Call, Unary
+from firestore_emulator.storage import quick_commit
 from firestore_emulator.storage.quick_collections import value_key
 from firestore_emulator.storage.quick_commit import QuickCommits
+from firestore_emulator.storage.tables import Row
 from tests.conformance.universe_values import BAD, COMPOUNDS, SCALARS, around_the_limit
 from tests.conformance.wire import Geo, Plain, Ref, Stamp, Unset, Vector, delete, query, set_, value, where
 from tests.emulator.firestore import chance
-from tests.emulator.firestore.support import DATABASE, SteppingClock, examples, name, parsed
+from tests.emulator.firestore.support import DATABASE, SteppingClock, examples, name, parsed, place
 
 LONG = tuple(around_the_limit(Random(seed)) for seed in range(40))
 NAMES = ("a", "b.c", "é", "", "__x__", "__type__", "x" * 128, "z" * 1501, "value")
@@ -211,9 +213,11 @@ def test_both_ways_store_and_answer_the_same(rng: Random) -> None:
     is_observed = rng.random() < 0.5
     # The last three need elements of arrays, fields of maps and collections of one id: other entries.
     questions = QUESTIONS if rng.random() < 0.5 else QUESTIONS[:2]
+    sure_after = rng.choice([0, 1, quick_commit.SURE_AFTER])
 
     async def told(*, is_quick: bool) -> Any:
         with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(quick_commit, "SURE_AFTER", sure_after)
             if not is_quick:
                 patch.setattr(QuickCommits, "commit", lambda *_: None)
             one = Told(indexes=1, questions=questions, is_observed=is_observed)
@@ -251,6 +255,33 @@ async def test_whole_documents_that_are_put_and_deleted_take_the_quick_way(taken
     await told.commit([set_(name("c/0"), {}, exists=True), delete(name("c/1"), exists=False)])
     await told.emulator.stop()
     assert taken == [True] * 4
+
+
+async def test_after_commits_of_new_documents_alone_nothing_is_looked_up_until_one_was_there(
+    taken: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Told()
+    storage = told.emulator.engine.storage
+    looked_up: list[int] = []
+    rows_of = storage.rows_of
+
+    def counted(keys: Sequence[bytes]) -> dict[bytes, Row]:
+        looked_up.append(len(keys))
+        return rows_of(keys)
+
+    monkeypatch.setattr(storage, "rows_of", counted)
+    for number in range(quick_commit.SURE_AFTER + 2):
+        await told.commit([set_(name(f"c/{number}"), {"x": number}), set_(name(f"c/{number}b"), {}, exists=False)])
+    assert looked_up == [2] * quick_commit.SURE_AFTER
+    await told.commit([set_(name("c/new"), {}), set_(name("c/0"), {"x": "again"}), set_(name("c/newer"), {})])
+    assert looked_up[quick_commit.SURE_AFTER :] == [3]
+    replaced = told.emulator.engine.get(place("c/0"))
+    assert replaced is not None
+    assert replaced.fields["x"].string_value == "again"
+    await told.commit([set_(name("c/last"), {})])
+    assert looked_up[quick_commit.SURE_AFTER :] == [3, 1]
+    await told.emulator.stop()
+    assert taken == [True] * (quick_commit.SURE_AFTER + 4)
 
 
 async def test_other_commits_take_the_usual_way(taken: list[bool]) -> None:
