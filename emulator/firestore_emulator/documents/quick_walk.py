@@ -214,7 +214,7 @@ def _is_time(data: bytes, at: int, stop: int) -> bool:
     if at + 1 + data[at] != stop:
         return False
     message = data[at + 1 : stop]
-    # Whole seconds from 1978 on: five bytes behind the field's number, of which all but the last are marked.
+    # Whole seconds from 1978 on: five bytes follow the number of the field, and only the last has no continuation bit.
     if len(message) == 6 and message[0] == 0x08 and int.from_bytes(message, "big") & _MARKS == _FIVE_BYTES:
         return True
     stamp = Timestamp.FromString(message)
