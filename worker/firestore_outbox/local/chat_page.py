@@ -26,7 +26,6 @@ from typing import Any
 
 import httpx
 import segno
-import uvicorn
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -34,8 +33,8 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainT
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from firestore_emulator.stack import HOST
 from firestore_outbox.accounts.members import member_fields, member_path
+from firestore_outbox.local.announced import serve
 from firestore_outbox.local.page_site import SDK_FILES, page_html, sdk
 from firestore_outbox.local.product import CLIENT
 from firestore_outbox.local.unsigned_tokens import unsigned_token
@@ -249,15 +248,7 @@ def main() -> None:
         functions=given.functions,
         others=others,
     )
-
-    class Announcing(uvicorn.Server):
-        async def startup(self, sockets=None) -> None:  # type: ignore[no-untyped-def]  # uvicorn's own signature
-            await page.make_accounts()
-            await super().startup(sockets)
-            print(f"ready  http://{HOST}:{given.port}", flush=True)
-
-    config = uvicorn.Config(page.app(), host=HOST, port=given.port, log_level="warning", access_log=False)
-    Announcing(config).run()
+    serve(page.app(), given.port, before=page.make_accounts)
 
 
 if __name__ == "__main__":

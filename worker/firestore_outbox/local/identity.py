@@ -25,7 +25,6 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import jwt
-import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
@@ -34,6 +33,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from firestore_emulator.stack import HOST
+from firestore_outbox.local.announced import serve
 from firestore_outbox.local.chat_page import AGENT, USER, VIEWER
 from firestore_outbox.local.unsigned_tokens import TOKEN_SECONDS, unsigned_token
 
@@ -224,14 +224,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--project", required=True)
     given = parser.parse_args()
-
-    class Announcing(uvicorn.Server):
-        async def startup(self, sockets=None) -> None:  # type: ignore[no-untyped-def]  # uvicorn's own signature
-            await super().startup(sockets)
-            print(f"ready  http://{HOST}:{given.port}", flush=True)
-
-    app = IdentityStandIn(given.project).app()
-    Announcing(uvicorn.Config(app, host=HOST, port=given.port, log_level="warning", access_log=False)).run()
+    serve(IdentityStandIn(given.project).app(), given.port)
 
 
 if __name__ == "__main__":

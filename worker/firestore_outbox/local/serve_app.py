@@ -1,12 +1,10 @@
-"""`python -m emulator.serve_app functions PORT`: an application of ours on a port, until SIGTERM."""
+"""`python -m firestore_outbox.local.serve_app functions PORT`: our functions on a port, until SIGTERM."""
 
 from __future__ import annotations
 
 import sys
 
-import uvicorn
-
-from firestore_emulator.stack import HOST
+from firestore_outbox.local.announced import serve
 
 
 def main() -> None:
@@ -15,13 +13,7 @@ def main() -> None:
         raise SystemExit(f"there is no application {name!r}")
     from firestore_outbox.local.functions_host import app
 
-    class Announcing(uvicorn.Server):
-        async def startup(self, sockets=None) -> None:  # type: ignore[no-untyped-def]  # uvicorn's own signature
-            await super().startup(sockets)
-            print(f"ready  http://{HOST}:{port}", flush=True)
-
-    config = uvicorn.Config(app(), host=HOST, port=port, log_level="warning", access_log=False, timeout_keep_alive=30)
-    Announcing(config).run()
+    serve(app(), port)
 
 
 if __name__ == "__main__":
