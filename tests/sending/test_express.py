@@ -27,6 +27,7 @@ from firestore_outbox.sending.express import (
     express,
     is_plain,
     may_be_short,
+    stays_busy,
     work_after,
 )
 from tests.builders import NOW, account, at, message, s, sending
@@ -222,3 +223,17 @@ def test_what_is_left_after_the_call(verdict: Any, known: Any, work: Any) -> Non
 def test_the_longest_call_must_end_before_the_deadline() -> None:
     assert isinstance(decided(deadline=at(32.1)), Go)
     assert decided(deadline=at(32.1), longest_call=timedelta(seconds=21)) == Usual(Because.DEADLINE)
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ([message(due=-1)], 5),
+        ([message(due=-30), message(due=-1)], 30),
+        ([message(due=-3_600)], 60),
+        ([message(due=600)], 5),
+        ([InvalidMessage(request_id="request-1", sentence="No.")], 5),
+    ],
+)
+def test_a_busy_lane_is_left_alone_for_as_long_as_its_first_message_has_waited(page: Any, expected: float) -> None:
+    assert stays_busy(sight(page=page, moment=NOW)) == s(expected)

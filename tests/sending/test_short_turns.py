@@ -167,6 +167,23 @@ def test_events_of_one_lane_are_joined_and_a_burst_is_a_workers() -> None:
     assert writes <= 3.2
 
 
+def test_beside_a_backlog_an_instance_seldom_looks_whether_a_message_came_alone() -> None:
+    async def body(calm: Calm) -> int:
+        await calm.account(pace={"perMinute": 40})
+        for number in range(80):
+            await calm.send(f"request-{number:02d}", to=f"+49{number}")
+        await asyncio.sleep(30)
+        meter = Meter(calm)
+        for number in range(10):
+            await calm.send(f"later-message-{number}", to=f"+48{number}")
+            await asyncio.sleep(6)
+        return meter.reads
+
+    without_looks, reads_of_a_look = played(body, settings=Settings(short_turns=False)), 3
+
+    assert played(body) <= without_looks + 3 * reads_of_a_look
+
+
 def test_two_messages_of_a_thread_at_once_go_in_order_and_once() -> None:
     async def body(calm: Calm) -> list[str]:
         await calm.account()

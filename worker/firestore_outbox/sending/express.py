@@ -36,6 +36,8 @@ PAGE = 2
 FAR = timedelta(minutes=1)
 """A second document that is due later than this does not concern the first: no clock is so far ahead that it could be
 in flight, and the lane rests until then anyway."""
+SHORTEST_BUSY, LONGEST_BUSY = timedelta(seconds=5), timedelta(minutes=1)
+"""For how long an instance wakes a lane that was busy without another look."""
 ROOM_TO_COMPLETE = timedelta(seconds=12)
 """Kept before the function's deadline for the completing commit: longer than one try of it."""
 
@@ -161,6 +163,16 @@ def express(sight: Sight, *, owner: str, now: datetime, lease: timedelta) -> Go 
         reserved=reserved,
         work=_left(sight, acquired.lane),
     )
+
+
+def stays_busy(sight: Sight) -> timedelta:
+    """How long the lane of a message that goes the usual way is expected to stay busy.
+
+    As long as its first message has been due: at a steady pace, a queue takes about that long to become empty."""
+    first = sight.page[0]
+    if not isinstance(first, OutboxMessage) or first.next_attempt_at is None:
+        return SHORTEST_BUSY
+    return min(max(sight.moment - first.next_attempt_at, SHORTEST_BUSY), LONGEST_BUSY)
 
 
 def _not_idle(sight: Sight, now: datetime) -> InFlight | Usual:

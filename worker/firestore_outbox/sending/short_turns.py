@@ -38,13 +38,22 @@ from firestore_outbox.messages.states import OutboxStatus
 from firestore_outbox.messages.store import Page
 from firestore_outbox.plans.plan import plan_of
 from firestore_outbox.sending.account_in_use import ACCOUNT_FRESH
-from firestore_outbox.sending.express import PAGE, Because, Go, InFlight, NothingWaits, Sight, Usual, express
+from firestore_outbox.sending.express import (
+    PAGE,
+    SHORTEST_BUSY,
+    Because,
+    Go,
+    InFlight,
+    NothingWaits,
+    Sight,
+    Usual,
+    express,
+    stays_busy,
+)
 from firestore_outbox.sending.outbox import Outbox
 from firestore_outbox.sending.short_attempt import ShortAttempt
 
-BUSY_SECONDS = 5.0
-"""How long a lane that could not be taken is woken without a look."""
-SLOW_CALL_SECONDS, SLOW_SECONDS = 2.0, 60.0
+SLOW_CALL_SECONDS, SLOW = 2.0, timedelta(minutes=1)
 """After a call that took this long, the account's lane is left to workers for a minute: they send several messages of
 an account at once, and a short turn sends one."""
 MOST_KEPT = 10_000
@@ -125,7 +134,7 @@ class ShortTurns:
                 await self._waker.enqueue(ref, until)
             case Usual(because=because):
                 metrics.short_turn(because.value)
-                self._note_busy(ref, BUSY_SECONDS)
+                self._note_busy(ref, stays_busy(sight))
                 await self._waker.wake(ref, known=stored, mark=wanted.mark)
             case _:
                 assert_never(decision)
@@ -171,7 +180,7 @@ class ShortTurns:
         held = await self._acquire(ref, stored, found, go)
         if held is None:
             metrics.short_turn("lost a race")
-            self._note_busy(ref, BUSY_SECONDS)
+            self._note_busy(ref, SHORTEST_BUSY)
             await self._waker.wake(ref, mark=wanted.mark)
             return
         lane, claim = held
@@ -195,7 +204,7 @@ class ShortTurns:
                 self._copies.pop(ref.key, None)  # what the provider said may have changed the account
         metrics.short_turn("sent" if attempt.is_sent else "tried")
         if _loop_time() - began >= SLOW_CALL_SECONDS:
-            self._note_busy(ref, SLOW_SECONDS)
+            self._note_busy(ref, SLOW)
 
     async def _acquire(
         self, ref: LaneRef, stored: StoredLane, found: Stored, go: Go
@@ -235,9 +244,9 @@ class ShortTurns:
         del self._busy_until[ref]
         return False
 
-    def _note_busy(self, ref: LaneRef, seconds: float) -> None:
+    def _note_busy(self, ref: LaneRef, expected: timedelta) -> None:
         _make_room(self._busy_until)
-        self._busy_until[ref] = _loop_time() + seconds
+        self._busy_until[ref] = _loop_time() + expected.total_seconds()
 
 
 def _together(one: _Wanted, other: _Wanted) -> _Wanted:
