@@ -18,6 +18,7 @@ KNOWN = (
     "short",
     "growth",
     "lanes",
+    "scale",
     "idle",
     "latency",
     "queries",
@@ -31,6 +32,7 @@ KNOWN = (
     "overload",
     "soak",
     "chaos",
+    "before",
 )
 SHOWN_PLACES = {"Google's emulator": "Google's emulator", "ours, in memory": "the embedded stack"}
 PATTERNS = {

@@ -58,14 +58,15 @@ def short_table(short: Any) -> str:
         for row in short["dollars"]
         for path in ("usual", "short")
     ]
-    injected = short["injected"]
-    millis = injected["millis"]
-    said = (
-        f"With 25 ms injected into each Firestore call, the provider is called after {millis['short']:g} ms instead of"
-    )
-    said += f" by the usual path after {millis['usual']:g} ms: {injected['times']:g} times as fast."
+    times = [("25 ms injected into each Firestore call", short["injected"])]
+    times += [(f"the embedded stack, {row['perSecond']:g} messages/s", row) for row in short.get("embedded", ())]
+    latencies = [
+        (name, *(f"{one['millis'][path]:g}" for path in ("usual", "short")), f"{one['times']:.2f}")
+        for name, one in times
+    ]
     head = ("messages", "path", "reads", "writes", "tasks", "calls of ours", "a million")
-    return f"{table(head, rows)}\n\n{said}"
+    latency_head = ("from a message's write to the provider's call", "usual path, ms", "short path, ms", "times faster")
+    return f"{table(head, rows)}\n\n{table(latency_head, latencies)}"
 
 
 def idle_table(idle: Any) -> str:
@@ -292,6 +293,29 @@ def sessions_table(sessions: Any) -> str:
     return table((f"{number(row['accounts'])} accounts, {row['slots']} slots, {row['shards']} shards", "figure"), rows)
 
 
+def scale_table(scale: Any) -> str:
+    documents, ranges = scale["documentsASecond"], scale["rangesASecond"]
+    document = max(documents, key=documents.__getitem__)
+    index = max(ranges, key=ranges.__getitem__)
+    each = scale["aMessage"]
+    rows = [
+        ("messages sent a second", number(scale["messagesASecond"])),
+        ("writes a second of the busiest document", f"{documents[document]:.2f} (in `{document}`)"),
+        ("writes a second of the busiest range whose values grow with time", f"{ranges[index]:.2f} (`{index}`)"),
+        ("reads, writes and tasks a message", f"{each['reads']:.2f}, {each['writes']:.2f}, {each['tasks']:.3f}"),
+        ("worker instances, most requests of tasks open at once", f"{scale['workers']}, {scale['mostRequestsAtOnce']}"),
+    ]
+    return table((f"{number(scale['accounts'])} busy accounts", "figure"), rows)
+
+
+def before_table(before: Any) -> str:
+    rows = [
+        (row["what"], f"{row['before']:,.4g}", f"{row['now']:,.4g}", f"{row['timesBetter']:.2f}")
+        for row in before["rows"]
+    ]
+    return table(("what", "before", "now", "times better"), rows)
+
+
 def measured_on(result: Any) -> str:
     machine = result["machine"]
     load = machine.get("loadAtTheEnd") or machine.get("loadAfter") or machine.get("loadBefore")
@@ -313,6 +337,8 @@ BLOCKS: dict[str, Callable[[Any], str]] = {
     "footprint": footprint_table,
     "sealing": sealing_table,
     "sessions": sessions_table,
+    "scale": scale_table,
+    "before": before_table,
 }
 """Of docs/figures.md, docs/emulator.md and docs/rules-emulator.md, each from the measurement of its name."""
 
