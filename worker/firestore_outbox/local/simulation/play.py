@@ -221,7 +221,7 @@ class Play:
 
     def _is_busy(self) -> bool:
         """Anything that is still to be sent or settled, and anybody who is still at it."""
-        if self.world.webhooks.pending:
+        if self.world.webhooks.pending or self.world.undelivered_events:
             return True
         stored = self.world.truth.collection
         return (

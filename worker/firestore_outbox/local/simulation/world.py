@@ -267,6 +267,12 @@ class World:
 
         return sent
 
+    @property
+    def undelivered_events(self) -> int:
+        """Eventarc repeats each of them until it is taken, after pauses of up to a minute."""
+        ((count,),) = self.firestore.engine.storage.database.rows("SELECT COUNT(*) FROM events")
+        return int(count)
+
     async def _event(self, call: HttpCall) -> Answered:
         document = _EVENT.FromString(call.body).value
         machine = self._any(self.functions)
