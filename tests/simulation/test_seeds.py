@@ -47,7 +47,7 @@ def test_the_worlds_are_as_hostile_as_they_should_be(report: Report) -> None:
     assert report.runs > SEEDS / 2
 
 
-@pytest.mark.parametrize("seed", [139, 778, 2268, 2445, 2714, 2774, 2775, 2838, 3453, 5462, 6421, 7427, 7702, 7721, 7833])
+@pytest.mark.parametrize("seed", [139, 668, 778, 2268, 2445, 2714, 2774, 2775, 2838, 3453, 5462, 6421, 7427, 7702, 7721, 7833])
 def test_a_world_that_broke_an_invariant_once_breaks_none(seed: int) -> None:
     result = run_seed(seed)
     assert not result.breaches, told([result])
