@@ -109,6 +109,9 @@ class Turn:
             if await self._ahead.serve(now, self._reader.due_by(now)):
                 continue
             await self._candidates.read_named(named_by_elapsed(self._lane().holds, now), self._attempts.request_ids())
+            if self._candidates.has_bulk and not self._candidates.has_page:
+                await self._read_more(now)  # what goes ahead of retried bulk messages may wait there
+                continue
             planned = await self._plan(now)
             self._holds.note_void(planned, self._holder.lane, self._attempts.in_flight)
             if planned.endings or planned.settle:

@@ -2,7 +2,8 @@
 
     ahead        once its lane is marked, an urgent message is not passed by bulk for longer than a renewal of the
                  lease, two intervals of the pace and the time of a look. When urgent messages have used up their cap,
-                 it counts as normal, and bulk's share may pass it
+                 it counts as normal, and bulk's share may pass it. Bulk also goes while its thread is blocked, by a
+                 message that is on its way or by a hold
 
 Left out: worlds in which calls to the store are late or lost, machines stall or clocks are wild, where a holder may see
 the mark at any time; and lanes without room for another hold.
@@ -46,10 +47,13 @@ def ahead_breaches(scenario: Scenario, truth: Truth) -> Iterator[str]:
         of_account = [one for one in truth.attempts if one.account_id == spec.account_id]
         to_urgent = [one.at for one in of_account if one.thread_id in urgent_threads]
         has_room = _has_room(to_urgent, urgent_cap(scenario.settings.urgent_per_minute, cap), tried[spec.request_id])
+        thread_id = outbox[spec.request_id]["threadId"]
         passed = [
             one.request_id
             for one, is_share in _of_bulk(of_account, bulk)
-            if marked_at + patience < one.at < tried[spec.request_id] and (has_room or not is_share)
+            if marked_at + patience < one.at < tried[spec.request_id]
+            and (has_room or not is_share)
+            and not _is_blocked(truth, spec.account_id, thread_id, one.at)
         ]
         if passed:
             yield (
@@ -72,6 +76,27 @@ def _of_bulk(of_account: Sequence[Attempt], bulk: Set[str]) -> Iterator[tuple[At
             others = 0
         else:
             others += 1
+
+
+def _is_blocked(truth: Truth, account_id: str, thread_id: str, at: datetime) -> bool:
+    """Whether a message of the thread was on its way then, or shortly before, or the lane held the thread."""
+    since = at - _SLACK
+    held_until = last_on_its_way = since
+    on_its_way: set[str] = set()
+    for seen in truth.changes:
+        if seen.at > at:
+            break
+        if seen.data is None:
+            continue
+        if seen.path == outbox_lane(account_id).path:
+            held_until = seen.data["holds"].get(thread_id, since)
+        elif seen.path.startswith("outbox/") and seen.data["threadId"] == thread_id:
+            if seen.path in on_its_way:
+                on_its_way.remove(seen.path)
+                last_on_its_way = seen.at
+            if seen.data["status"] == "sending":
+                on_its_way.add(seen.path)
+    return bool(on_its_way) or max(held_until, last_on_its_way) > since
 
 
 def _marked_at(truth: Truth, request_id: str, account_id: str) -> datetime | None:

@@ -69,8 +69,11 @@ class Operators:
         self._world.truth.note(f"{machine.process.name}: {act.verb} {on}")
         if act.dies_after is not None:
             machine.process.after_steps(act.dies_after, lambda: self._world.kill(machine))
+        known = len(self._world.truth.changes)
         with suppress(ProcessDied, Unavailable, GoogleAPICallError):
             await machine.process.serve(self._carry_out(act.verb, on, machine.system))
+        if act.verb == "redrive all":  # also what failed while it looked
+            self._world.truth.redriven.update(self._failed_since(known, on))
 
     async def _carry_out(self, verb: str, on: str, system: System) -> None:
         match verb:
@@ -84,7 +87,7 @@ class Operators:
                 self._world.truth.redriven.add(on)
                 await system.redrive.one(on)
             case "redrive all":
-                self._world.truth.redriven.update(self._in("failed"))
+                self._world.truth.redriven.update(self._in("failed", on))
                 async for _ in system.redrive.failed_of(on):
                     pass
             case "settle":
@@ -116,6 +119,16 @@ class Operators:
                 found = sorted(self._in("uncertain"))
         return self._random.choice(found) if found else None
 
-    def _in(self, status: str) -> Iterator[str]:
+    def _in(self, status: str, account_id: str | None = None) -> Iterator[str]:
         documents: Any = self._world.truth.collection("outbox").items()
-        return (request_id for request_id, data in documents if data["status"] == status)
+        for request_id, data in documents:
+            if data["status"] == status and account_id in (None, data["accountId"]):
+                yield request_id
+
+    def _failed_since(self, known: int, account_id: str) -> Iterator[str]:
+        """`known`: changes that came before."""
+        for seen in self._world.truth.changes[known:]:
+            collection, _, request_id = seen.path.partition("/")
+            data = seen.data or {}
+            if collection == "outbox" and data.get("status") == "failed" and data["accountId"] == account_id:
+                yield request_id
