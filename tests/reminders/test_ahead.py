@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 
+from firestore_outbox.local.simulators.faults import Faults
 from tests.calm import Calm, Meter, simulate
 from tests.reminders.support import call_times, remind
 from tests.sending.test_pace import most_in
@@ -159,3 +160,20 @@ def test_looking_for_urgent_messages_costs_a_target_one_read_more_and_nothing_wi
     assert 0.5 < reads - reads_without <= 1.05
     assert writes == writes_without
     assert reads_without < 1.9, "the message, and its share of the pages and of the refreshes"
+
+
+def test_after_an_outage_an_urgent_message_goes_before_the_retries_of_a_run() -> None:
+    async def body(calm: Calm) -> list[str]:
+        await calm.account(pace={"perMinute": 40}, concurrency=1)
+        calm.world.transport.refuses_connections = True
+        await remind(calm, targets=30)
+        await asyncio.sleep(70)
+        calm.world.crash(calm.world.workers, 0)
+        before = len(calm.order_of_calls())
+        calm.world.transport.refuses_connections = False
+        calm.world.provider.faults = Faults(latencyMs=3_000)
+        await calm.send("one-time-code-1", to="+491", priority="urgent")
+        await calm.until(lambda: calm.status("one-time-code-1") == "sent")
+        return calm.order_of_calls()[before:]
+
+    assert simulate(body, receipts=False, workers=1) == ["one-time-code-1"]
