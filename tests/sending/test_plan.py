@@ -221,6 +221,14 @@ def test_without_room_the_threads_that_are_held_go_on() -> None:
     assert (ids(plan.claims), plan.is_crowded) == (["request-2"], True)
 
 
+def test_without_room_for_a_message_a_later_one_of_its_thread_waits_too() -> None:
+    first, later = message(request_id="x" * 60, to="1", due=1), message(request_id="request-2", to="1", due=2)
+    room = HoldRoom({}, (), room_bytes=100)
+    assert room.take(later), "its name is short enough"
+    plan = planned(first, later, room=HoldRoom({}, (), room_bytes=100))
+    assert (plan.claims, plan.is_crowded) == ((), True)
+
+
 def test_without_room_nothing_further_is_read() -> None:
     assert planned(*many(2)).startable == 3
     assert planned(*many(2), room=no_room(Lane())).startable == 0

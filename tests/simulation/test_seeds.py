@@ -41,6 +41,7 @@ ONCE_BROKEN = (
     7702,
     7721,
     7833,
+    9591,
 )
 
 pytestmark = pytest.mark.timeout(3600)

@@ -146,10 +146,10 @@ def plan(
                 busy.add(candidate.thread_id)
                 times.append(max(due_at, shut.until, opens_at or shut.until))
         elif due_at <= now and len(claims) < startable:
+            busy.add(candidate.thread_id)  # without room as well: a later one with a shorter name might find some
             if not room.take(candidate):
                 is_crowded = True
                 continue
-            busy.add(candidate.thread_id)
             claims.append(candidate)
             if len(claims) == startable:
                 break  # what comes after has its turn when these have started
